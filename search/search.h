@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Ask -> evaluate -> tell: budget, cache, OpenMP over candidates, the study file.  The place where
+ * agents and simulator meet. */
+#ifndef SEARCH_H
+#define SEARCH_H
+
+#include "agents/agent.h"
+#include "sim/sim.h"
+
+/* ---- a problem: PSA + models + space + objective ---- */
+
+typedef struct {
+    const char *psa_path;
+    const char *const *stacks; /* NULL: all */
+    size_t n_stacks;
+    const char *const *fixes; /* "knob=value" */
+    size_t n_fixes;
+    const char *objectives; /* comma list of names; NULL: the PSA's first */
+} search_problem_options;
+
+typedef struct {
+    psa_schema *schema;
+    sim_model *model;
+    psa_space *space;
+    size_t n_objectives;
+    size_t objective[AGENT_MAX_OBJECTIVES]; /* indices into the schema's objectives */
+    uint64_t hash;                          /* of PSA, system, models, stacks, fixes */
+} search_problem;
+
+CS_MUST_USE cs_status search_problem_load(const search_problem_options *options,
+                                          search_problem *out, cs_error *err);
+void search_problem_fini(search_problem *problem);
+
+/* ---- trials ---- */
+
+typedef enum { SEARCH_FEASIBLE, SEARCH_INFEASIBLE, SEARCH_FAILED, SEARCH_INVALID } search_status;
+extern const char *const search_status_names[];
+
+/* One evaluated design. `objective[i]` is the value as the PSA states it (not negated). */
+typedef struct {
+    uint64_t id; /* from 1, in ask order */
+    search_status status;
+    char reason[160]; /* why infeasible or failed; "" otherwise */
+    double violation;
+    double objective[AGENT_MAX_OBJECTIVES]; /* of the problem's selected objectives */
+    sim_result result;
+    const int32_t *point; /* n_vars, borrowed from the study or caller */
+} search_trial;
+
+/* Evaluates one point into `out` (id and point are left alone).  Simulator errors become
+ * SEARCH_FAILED with the reason, not a status. */
+void search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
+                     search_trial *out);
+/* The same for a configuration that need not be a point of the space. */
+void search_evaluate_config(const search_problem *problem, const sim_config *config,
+                            sim_scratch *scratch, search_trial *out);
+
+/* < 0 when a is better: feasible first, then objective 0, then lower network cost, lower sum of
+ * bandwidth, lower memory, lower id. */
+int search_trial_compare(const search_problem *problem, const search_trial *a,
+                         const search_trial *b);
+
+/* ---- study: one SQLite file ---- */
+
+typedef struct search_study search_study;
+
+typedef struct {
+    const char *agent;
+    const char *const *params; /* "k=v" as given */
+    size_t n_params;
+    uint64_t seed;
+} search_study_setup;
+
+/* Creates a study (refused when the file exists), or opens one for resume: the difference is named
+ * when version, PSA, seed, agent or parameters differ, and a second process is refused. */
+CS_MUST_USE cs_status search_study_create(const char *path, const search_problem *problem,
+                                          const search_study_setup *setup, search_study **out,
+                                          cs_error *err);
+CS_MUST_USE cs_status search_study_resume(const char *path, const search_problem *problem,
+                                          const search_study_setup *setup, search_study **out,
+                                          cs_error *err);
+/* Read-only, for trials/best/front/report; rebuilds the problem from the texts kept inside. */
+CS_MUST_USE cs_status search_study_open(const char *path, search_study **out, cs_error *err);
+void search_study_close(search_study *study); /* NULL is a no-op */
+const search_problem *search_study_problem(const search_study *study);
+uint64_t search_study_n_trials(const search_study *study);
+/* key of the study's info table ("agent", "seed", "version", "params", "psa_name", ...), or NULL.
+ */
+const char *search_study_info(const search_study *study, const char *key);
+/* Calls `fn` for every trial in id order; stops when it returns false. */
+typedef bool (*search_trial_fn)(void *context, const search_trial *trial);
+CS_MUST_USE cs_status search_study_each(const search_study *study, search_trial_fn fn,
+                                        void *context, cs_error *err);
+
+/* ---- the loop ---- */
+
+/* What a run tells while it goes (for the progress line); called after each batch. */
+typedef struct {
+    uint64_t done, budget, cache_hits, infeasible, failed;
+    double wall_s, evaluations_per_s;
+    bool has_best;
+    double best;
+    double bound, gap; /* NAN: none */
+} search_progress;
+
+typedef struct {
+    const agent_type *agent;
+    const char *const *params;
+    size_t n_params;
+    uint64_t evaluations; /* unique evaluations in all, also after resume */
+    double timeout_s;     /* 0: none */
+    uint64_t seed;
+    int jobs;               /* threads; 0: what is available */
+    const char *study_path; /* NULL: no study */
+    bool resume;
+    const char *warm_start; /* study or CSV, NULL */
+    volatile int *stop;     /* set by a signal handler to the signal number */
+    void (*progress)(void *context, const search_progress *progress);
+    void *progress_context;
+} search_options;
+
+/* Why a run ended. */
+typedef enum {
+    SEARCH_BUDGET,
+    SEARCH_EXHAUSTED,
+    SEARCH_TIMEOUT,
+    SEARCH_SIGNAL,
+    SEARCH_GAP
+} search_stop;
+extern const char *const search_stop_names[];
+
+/* Outcome; owns copies of the best and least-violating trials. */
+typedef struct search_outcome {
+    uint64_t unique, cache_hits, infeasible, failed, proposals;
+    double wall_s, agent_s, evaluations_per_s;
+    search_stop stop;
+    bool has_best;
+    search_trial best; /* best feasible */
+    size_t n_least;    /* up to 3 least-violating when nothing is feasible */
+    search_trial least[3];
+    bool has_best_at_bandwidth; /* best feasible at no more than the baseline's total bandwidth */
+    search_trial best_at_bandwidth;
+    int32_t *points; /* storage of the trials' points */
+    int jobs;
+    double bound, gap;
+} search_outcome;
+
+CS_MUST_USE cs_status search_run(const search_problem *problem, const search_options *options,
+                                 search_outcome *out, cs_error *err);
+void search_outcome_fini(search_outcome *outcome);
+
+/* Threads available here: the least of OMP_NUM_THREADS, affinity and the cgroup's CPU quota. */
+int search_default_jobs(void);
+
+/* Bench: uniformly drawn feasible designs simulated for `seconds` (no design cache). */
+typedef struct {
+    double evaluations_per_s, evaluations_per_s_per_core, rejected_per_s;
+    uint64_t feasible, rejected;
+    double wall_s, first_sample_s;
+    int jobs;
+} search_bench_result;
+CS_MUST_USE cs_status search_bench(const search_problem *problem, double seconds, int jobs,
+                                   uint64_t seed, search_bench_result *out, cs_error *err);
+
+#endif
