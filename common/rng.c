@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Random streams on GSL's Mersenne twister (Matsumoto and Nishimura, TOMACS 8(1), 1998), seeded by a
- * mix of master seed and stream number so that streams never share state. */
+ * Random streams on GSL's Mersenne twister (Matsumoto and Nishimura, TOMACS 8(1), 1998), seeded by
+ * a mix of master seed and stream number so that streams never share state. */
 #include "common/common.h"
 
 #include <gsl/gsl_rng.h>
