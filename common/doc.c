@@ -2,6 +2,7 @@
  *
  * libyaml events -> a tree with positions.  The only file that knows libyaml. */
 #include "common/doc.h"
+#include "common/files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -334,9 +335,14 @@ cs_status cs_doc_load(const char *path, cs_doc **out, cs_error *err)
     cs_status status;
     struct stat info;
     char *text = NULL;
+    const char *kept = NULL;
     size_t length = 0;
-    FILE *file = fopen(path, "rb");
+    FILE *file = NULL;
 
+    if (cs_files_intercept(path, &kept, &length))
+        return kept != NULL ? cs_doc_parse(kept, length, path, out, err)
+                            : cs_fail(err, CS_ENOENT, "%s: not among the files kept", path);
+    file = fopen(path, "rb");
     if (file == NULL)
         return cs_fail(err, CS_ENOENT, "%s: %s", path, strerror(errno));
     if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -344,6 +350,7 @@ cs_status cs_doc_load(const char *path, cs_doc **out, cs_error *err)
         goto done;
     }
     CS_TRY(read_file(file, path, &text, &length, err));
+    CS_TRY(cs_files_record(path, text, length));
     CS_TRY(cs_doc_parse(text, length, path, out, err));
 done:
     free(text);

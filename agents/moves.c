@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Moves between valid points: neighbourhoods, mutation, perturbation. */
+#include "agents/agents_private.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MANY_LEVELS = 16, MANY_VALUES = 64 };
+
+size_t agent__count(const agent_setup *setup, size_t index)
+{
+    return setup->param[index] < 1.0 ? 1 : (size_t)setup->param[index];
+}
+
+bool agent__same(const agent_setup *setup, const int32_t *a, const int32_t *b)
+{
+    return memcmp(a, b, psa_space_n_vars(setup->space) * sizeof *a) == 0;
+}
+
+static size_t ordered_steps(int32_t card)
+{
+    size_t n = 4;
+
+    for (int32_t step = 4; card > MANY_LEVELS && step < card; step *= 2)
+        n += 2;
+    return n;
+}
+
+size_t agent__moves_max(const psa_space *space)
+{
+    size_t n = 1;
+
+    for (size_t v = 0; v < psa_space_n_vars(space); v++) {
+        int32_t card = psa_space_card(space, v);
+        if (psa_space_var_kind(space, v) == PSA_VAR_ORDERED)
+            n += ordered_steps(card);
+        else
+            n += (size_t)(card < MANY_VALUES ? card : MANY_VALUES);
+    }
+    return n;
+}
+
+static size_t ordered_moves(size_t var, int32_t value, int32_t card, agent__move *list)
+{
+    size_t n = 0;
+
+    for (int32_t step = 1; step < card && (step <= 2 || card > MANY_LEVELS); step *= 2) {
+        if (value >= step)
+            list[n++] = (agent__move){(int32_t)var, value - step};
+        if (value + step < card)
+            list[n++] = (agent__move){(int32_t)var, value + step};
+    }
+    return n;
+}
+
+/* Every value of `values` (or every other value of the variable when NULL), at most MANY_VALUES of
+ * them, drawn without favour. */
+static size_t listed_moves(cs_rng *rng, size_t var, const int32_t *values, size_t count,
+                           int32_t value, agent__move *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        /* Sequential sampling: the i-th of `count` is kept with chance wanted/remaining. */
+        size_t room = MANY_VALUES - n, left = count - i;
+        if (count > MANY_VALUES && cs_rng_below(rng, left) >= room)
+            continue;
+        int32_t x = values != NULL ? values[i] : (int32_t)i;
+        if (x != value)
+            list[n++] = (agent__move){(int32_t)var, x};
+    }
+    return n;
+}
+
+size_t agent__moves(const psa_space *space, cs_rng *rng, const int32_t *point, agent__move *list)
+{
+    size_t n = 0;
+
+    for (size_t v = 0; v < psa_space_n_vars(space); v++) {
+        const int32_t card = psa_space_card(space, v);
+        const int32_t *values = NULL;
+        size_t count = (size_t)card;
+
+        if (card < 2 || !psa_space_active(space, point, v))
+            continue;
+        switch (psa_space_var_kind(space, v)) {
+        case PSA_VAR_ORDERED:
+            n += ordered_moves(v, point[v], card, list + n);
+            continue;
+        case PSA_VAR_TUPLE:
+            count = psa_space_neighbours(space, v, point[v], &values);
+            if (count == 0) {
+                values = NULL;
+                count = (size_t)card;
+            }
+            break;
+        case PSA_VAR_CATEGORY:
+            break;
+        }
+        n += listed_moves(rng, v, values, count, point[v], list + n);
+    }
+    return n;
+}
+
+bool agent__apply(const psa_space *space, cs_rng *rng, const int32_t *from, agent__move move,
+                  int32_t *point)
+{
+    const size_t bytes = psa_space_n_vars(space) * sizeof *point;
+
+    memcpy(point, from, bytes);
+    point[move.var] = move.value;
+    psa_space_canonicalize(space, point);
+    if (!psa_space_valid(space, point) && !psa_space_repair(space, rng, (size_t)move.var, point))
+        return false;
+    return memcmp(point, from, bytes) != 0;
+}
+
+static int32_t step_ordered(cs_rng *rng, int32_t value, int32_t card)
+{
+    /* A step of one level with probability 0.7, otherwise any other level. */
+    if (cs_rng_uniform(rng) < 0.7) {
+        bool up = (cs_rng_u64(rng) & 1) != 0;
+        if (value == 0 || (up && value + 1 < card))
+            return value + 1;
+        return value - 1;
+    }
+    int32_t other = (int32_t)cs_rng_below(rng, (uint64_t)card - 1);
+    return other >= value ? other + 1 : other;
+}
+
+void agent__mutate_var(const psa_space *space, cs_rng *rng, size_t var, int32_t *point)
+{
+    const int32_t card = psa_space_card(space, var);
+    const int32_t *values;
+
+    if (card < 2)
+        return;
+    if (psa_space_var_kind(space, var) == PSA_VAR_ORDERED) {
+        point[var] = step_ordered(rng, point[var], card);
+        return;
+    }
+    if (psa_space_var_kind(space, var) == PSA_VAR_TUPLE && cs_rng_uniform(rng) < 0.8) {
+        size_t n = psa_space_neighbours(space, var, point[var], &values);
+        if (n > 0) {
+            point[var] = values[cs_rng_below(rng, n)];
+            return;
+        }
+    }
+    int32_t other = (int32_t)cs_rng_below(rng, (uint64_t)card - 1);
+    point[var] = other >= point[var] ? other + 1 : other;
+}
+
+/* One random move that takes effect; gives up after a few tries (a space of one point). */
+static void random_move(const psa_space *space, cs_rng *rng, int32_t *point)
+{
+    const size_t n = psa_space_n_vars(space);
+    uint64_t hash = psa_space_point_hash(space, point);
+
+    if (n == 0)
+        return;
+    for (int tries = 0; tries < 32; tries++) {
+        size_t var = (size_t)cs_rng_below(rng, n);
+        if (psa_space_card(space, var) < 2 || !psa_space_active(space, point, var))
+            continue;
+        agent__mutate_var(space, rng, var, point);
+        psa_space_canonicalize(space, point);
+        if (!psa_space_valid(space, point))
+            (void)psa_space_repair(space, rng, var, point);
+        if (psa_space_point_hash(space, point) != hash)
+            return;
+    }
+}
+
+void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *point)
+{
+    for (size_t i = 0; i < n; i++)
+        random_move(space, rng, point);
+}
+
+bool agent__known(const agent_setup *setup, const int32_t *point)
+{
+    agent_score score;
+
+    return setup->lookup != NULL && setup->lookup(setup->lookup_context, point, &score);
+}
+
+bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_score *score)
+{
+    if (setup->lookup != NULL && setup->lookup(setup->lookup_context, point, score))
+        return true;
+    if (setup->precheck == NULL)
+        return false;
+    double violation = setup->precheck(setup->precheck_context, point);
+    if (!(violation > 0.0))
+        return false;
+    *score = (agent_score){.outcome = AGENT_INFEASIBLE, .violation = violation};
+    return true;
+}
+
+cs_status agent__sample_new(const agent_setup *setup, cs_rng *rng, int tries, int32_t *point,
+                            cs_error *err)
+{
+    for (int i = 0; i < tries; i++) {
+        cs_status status = psa_space_sample(setup->space, rng, point);
+        if (status != CS_OK)
+            return cs_fail(err, status, "the space has no valid point");
+        if (!agent__known(setup, point))
+            break;
+    }
+    return CS_OK;
+}
+
+cs_status agent__sample_fitting(const agent_setup *setup, cs_rng *rng, int32_t *point,
+                                cs_error *err)
+{
+    for (int i = 0; i < 64; i++) {
+        cs_status status = psa_space_sample(setup->space, rng, point);
+        if (status != CS_OK)
+            return cs_fail(err, status, "the space has no valid point");
+        if (setup->precheck == NULL || !(setup->precheck(setup->precheck_context, point) > 0.0))
+            break;
+    }
+    return CS_OK;
+}
+
+void agent__shuffle(cs_rng *rng, agent__move *list, size_t n)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)cs_rng_below(rng, i);
+        agent__move t = list[i - 1];
+        list[i - 1] = list[j];
+        list[j] = t;
+    }
+}
+
+double agent__normal(cs_rng *rng)
+{
+    /* Box-Muller with one deviate a call: no state to save. */
+    double u = 1.0 - cs_rng_uniform(rng), v = cs_rng_uniform(rng);
+    return sqrt(-2.0 * log(u)) * cos(2.0 * 3.14159265358979323846 * v);
+}
