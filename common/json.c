@@ -96,6 +96,14 @@ cs_json *cs_json_set(cs_json *object, const char *key, cs_json *value)
     return object;
 }
 
+cs_json *cs_json_merge(cs_json *object, cs_json *more)
+{
+    if (object != NULL && more != NULL)
+        (void)json_object_update(in(object), in(more));
+    json_decref(in(more));
+    return object;
+}
+
 cs_json *cs_json_push(cs_json *array, cs_json *value)
 {
     if (array == NULL) {

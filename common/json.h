@@ -22,6 +22,8 @@ void cs_json_destroy(cs_json *value); /* NULL is a no-op; containers free their 
 /* Takes ownership of `value`; returns `object` / `array` for chaining. */
 cs_json *cs_json_set(cs_json *object, const char *key, cs_json *value);
 cs_json *cs_json_push(cs_json *array, cs_json *value);
+/* Takes ownership of the object `more` and moves its entries to the end of `object`. */
+cs_json *cs_json_merge(cs_json *object, cs_json *more);
 
 /* Text of the value, caller frees with free(); pretty: indented by 2.  NULL when out of memory. */
 char *cs_json_dump(const cs_json *value, bool pretty);
