@@ -49,6 +49,8 @@ const report_result report_results[] = {
      "of peak memory: logits"},
     {"memory_by_part_bytes.kv_cache", "KV cache", RESULT(memory.kv_cache), CS_BYTES, true,
      "of peak memory: key-value cache"},
+    {"memory_by_part_bytes.transient", "transient", RESULT(memory.transient), CS_BYTES, true,
+     "of peak memory: what lives only inside one block"},
     {"bandwidth_per_npu_bytes_per_s", "bandwidth per NPU", RESULT(bandwidth_per_npu_bytes_per_s),
      CS_BANDWIDTH, true, "sum of one NPU's bandwidth over the dimensions"},
     {"network_cost_usd", "network cost", RESULT(network_cost_usd), CS_DOLLARS, true,

@@ -46,8 +46,9 @@ size_t report_table_rows(const report_table *table);
 /* Writes header and rows; JSON is an array of objects.  CS_ENOMEM, or CS_EIO when `out` fails. */
 CS_MUST_USE cs_status report_table_write(const report_table *table, report_format format, FILE *out,
                                          cs_error *err);
-/* The rows as a JSON array of objects; the caller owns it. */
+/* The rows as a JSON array of objects, and one row as an object; the caller owns it. */
 cs_json *report_table_json(const report_table *table);
+cs_json *report_table_row_json(const report_table *table, size_t row);
 
 /* Writes one CSV field (RFC 4180: quoted when it holds a comma, quote or line break). */
 void report_csv_field(FILE *out, const char *text, bool last);

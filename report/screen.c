@@ -256,6 +256,7 @@ static const char *const memory_parts[] = {
     "memory_by_part_bytes.optimizer", "memory_by_part_bytes.activations",
     "memory_by_part_bytes.gathered",  "memory_by_part_bytes.communication",
     "memory_by_part_bytes.logits",    "memory_by_part_bytes.kv_cache",
+    "memory_by_part_bytes.transient",
 };
 
 static const report_column part_columns[] = {

@@ -137,17 +137,22 @@ static cs_json *cell_json(const report_column *column, const cell *c)
     return cs_json_real(c->real);
 }
 
+cs_json *report_table_row_json(const report_table *table, size_t row)
+{
+    cs_json *object = cs_json_object();
+
+    for (size_t c = 0; c < table->n_columns; c++)
+        cs_json_set(object, table->column[c].key,
+                    cell_json(&table->column[c], &table->cell[row * table->n_columns + c]));
+    return object;
+}
+
 cs_json *report_table_json(const report_table *table)
 {
     cs_json *rows = cs_json_array();
 
-    for (size_t r = 0; r < report_table_rows(table); r++) {
-        cs_json *row = cs_json_object();
-        for (size_t c = 0; c < table->n_columns; c++)
-            cs_json_set(row, table->column[c].key,
-                        cell_json(&table->column[c], &table->cell[r * table->n_columns + c]));
-        cs_json_push(rows, row);
-    }
+    for (size_t r = 0; r < report_table_rows(table); r++)
+        cs_json_push(rows, report_table_row_json(table, r));
     return rows;
 }
 

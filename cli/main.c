@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Entry point: finds the command, parses its options, runs it, turns its status into an exit code.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The contract of DESIGN 3. */
+enum { EXIT_DONE, EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_TRACE, EXIT_SIGNAL = 128 };
+
+static const struct {
+    cs_status status;
+    int code;
+} exit_codes[] = {
+    {CS_OK, EXIT_DONE},         {CS_ENOMEM, EXIT_FAILED},          {CS_EINVAL, EXIT_INPUT},
+    {CS_EPARSE, EXIT_INPUT},    {CS_ESCHEMA, EXIT_INPUT},          {CS_EIO, EXIT_FAILED},
+    {CS_EDEADLOCK, EXIT_TRACE}, {CS_ETRACE, EXIT_TRACE},           {CS_ENOENT, EXIT_INPUT},
+    {CS_ESTOPPED, EXIT_SIGNAL}, {CS_EINFEASIBLE, EXIT_INFEASIBLE}, {CS_EINTERNAL, EXIT_FAILED},
+};
+
+static int exit_code(cs_status status, int signal_number)
+{
+    if (status == CS_ESTOPPED)
+        return EXIT_SIGNAL + (signal_number > 0 ? signal_number : 2);
+    for (size_t i = 0; i < CS_COUNT(exit_codes); i++)
+        if (exit_codes[i].status == status)
+            return exit_codes[i].code;
+    return EXIT_FAILED;
+}
+
+/* Descriptors 0-2 that the caller closed would be given to the next file opened, and output would
+ * land in a study.  They are filled with one that cannot be written. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", O_RDONLY) < 0)
+            _exit(EXIT_FAILED);
+}
+
+static const cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; cli_commands[i] != NULL; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    return NULL;
+}
+
+static bool looks_like_file(const char *word)
+{
+    const size_t n = strlen(word);
+
+    return strchr(word, '/') != NULL || access(word, F_OK) == 0 ||
+           (n > 5 && strcmp(word + n - 5, ".yaml") == 0) ||
+           (n > 4 && strcmp(word + n - 4, ".yml") == 0);
+}
+
+static cs_status unknown_command(const char *word, cs_error *err)
+{
+    const char *names[64];
+    const char *near;
+    size_t n = 0;
+
+    for (size_t i = 0; cli_commands[i] != NULL && n < CS_COUNT(names); i++)
+        names[n++] = cli_commands[i]->name;
+    near = cs_nearest(word, names, n);
+    if (near == NULL)
+        return cs_fail(err, CS_EINVAL,
+                       "%s is neither a command nor a file; see `cosmic-search --help`", word);
+    return cs_fail(err, CS_EINVAL, "unknown command %s; did you mean %s?", word, near);
+}
+
+static cs_status run_command(cli_context *cli, int argc, char **argv, int from, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(cli_parse(cli->command, argc, argv, from, &cli->args, err));
+    if (cli->args.help)
+        cli_print_help(cli->command, cli->out);
+    else if (cli->args.version)
+        fprintf(cli->out, "cosmic-search %s\n", cs_version());
+    else
+        status = cli->command->run(cli, err);
+done:
+    return status;
+}
+
+static cs_status dispatch(cli_context *cli, int argc, char **argv, cs_error *err)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+
+    if (word == NULL) {
+        cli_print_welcome(cli->out);
+        return CS_OK;
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        fprintf(cli->out, "cosmic-search %s\n", cs_version());
+        return CS_OK;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        cli->command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (cli->command != NULL)
+            cli_print_help(cli->command, cli->out);
+        else
+            cli_print_commands(cli->out);
+        return CS_OK;
+    }
+    cli->command = find_command(word);
+    if (cli->command != NULL)
+        return run_command(cli, argc, argv, 2, err);
+    cli->command = find_command("run");
+    if (word[0] == '-' || looks_like_file(word))
+        return run_command(cli, argc, argv, 1, err);
+    return unknown_command(word, err);
+}
+
+/* Output that nobody reads (`| head`) is no failure; output that is lost is. */
+static cs_status flush_output(FILE *out, cs_error *err)
+{
+    errno = 0;
+    if (fflush(out) == 0 && !ferror(out))
+        return CS_OK;
+    if (errno == EPIPE || errno == 0)
+        return CS_OK;
+    return cs_fail(err, CS_EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    cli_context cli = {.out = stdout, .start_s = cli_now_s()};
+    cs_error err = {.text = ""};
+    cs_status status;
+
+    hold_standard_descriptors();
+    cli.stop = cli_signals_install();
+    status = dispatch(&cli, argc, argv, &err);
+    if (status != CS_OK && err.text[0] == '\0')
+        cs_fail(&err, status, "%s", cs_status_text(status));
+    if (status == CS_OK || status == CS_EINFEASIBLE || status == CS_ESTOPPED) {
+        cs_error lost = {.text = ""};
+        if (flush_output(cli.out, &lost) != CS_OK) {
+            status = CS_EIO;
+            err = lost;
+        }
+    }
+    if (status != CS_OK)
+        fprintf(stderr, "cosmic-search: %s%s\n", status == CS_ESTOPPED ? "" : "error: ", err.text);
+    return exit_code(status, *cli.stop);
+}
