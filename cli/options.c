@@ -40,7 +40,8 @@ const cli_option cli_options[] = {
     {"objective", 0, CLI_TEXT, AT(objectives), "NAME", 0, 0, 0, NULL,
      "objective of the PSA to search for; the first one by default"},
     {"objectives", 0, CLI_TEXT, AT(objectives), "A,B", 0, 0, 0, NULL,
-     "objectives of the PSA or results, separated by commas (default latency,network_cost)"},
+     "objectives of the PSA or results, separated by commas (default latency,network_cost; "
+     "latency,peak_memory where nothing has a price)"},
     {"stack", 0, CLI_LIST, AT(stacks), "S,..", 0, 0, 0, NULL,
      "search only these layers (workload, collective, network, compute); the rest keeps the "
      "system's values"},

@@ -147,25 +147,25 @@ done:
 
 static cs_status run_best(cli_context *cli, cs_error *err)
 {
-    ranking ranking = {.top = (size_t)cli->args.top};
+    ranking r = {.top = (size_t)cli->args.top};
     search_study *study = NULL;
     cs_status status = CS_OK;
 
     CS_TRY(search_study_open(cli->args.files.item[0], &study, err));
-    ranking.kept.problem = search_study_problem(study);
-    ranking.kept.n_vars = psa_space_n_vars(ranking.kept.problem->space);
-    CS_TRY(search_study_each(study, rank_trial, &ranking, err));
-    if (ranking.kept.failed)
+    r.kept.problem = search_study_problem(study);
+    r.kept.n_vars = psa_space_n_vars(r.kept.problem->space);
+    CS_TRY(search_study_each(study, rank_trial, &r, err));
+    if (r.kept.failed)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
-    if (ranking.kept.n == 0)
+    if (r.kept.n == 0)
         CS_TRY(cs_fail(err, CS_EINFEASIBLE, "%s: no feasible design among %llu trials",
                        cli->args.files.item[0], (unsigned long long)search_study_n_trials(study)));
     if (cli->args.top == 1 && cli->args.format != REPORT_CSV)
-        CS_TRY(print_one(cli, &ranking.kept, err));
+        CS_TRY(print_one(cli, &r.kept, err));
     else
-        CS_TRY(print_kept(cli, &ranking.kept, "best", err));
+        CS_TRY(print_kept(cli, &r.kept, "best", err));
 done:
-    kept_fini(&ranking.kept);
+    kept_fini(&r.kept);
     search_study_close(study);
     return status;
 }
@@ -216,13 +216,12 @@ static cs_status find_criterion(const search_problem *problem, const char *name,
                    near != NULL ? "?" : "");
 }
 
-static cs_status find_criteria(const cli_context *cli, front *f, cs_error *err)
+static cs_status find_criteria(const char *names, front *f, cs_error *err)
 {
-    const char *names = cli->args.objectives;
     cs_status status = CS_OK;
     char *copy, *rest = NULL;
 
-    copy = strdup(names != NULL ? names : "latency,network_cost");
+    copy = strdup(names);
     if (copy == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory");
     for (char *name = strtok_r(copy, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
@@ -311,28 +310,43 @@ static int compare_latency(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static cs_status run_front(cli_context *cli, cs_error *err)
+static cs_status collect_front(const search_study *study, const char *names, front *f,
+                               cs_error *err)
 {
-    front front = {.n = 0};
-    search_study *study = NULL;
     cs_status status = CS_OK;
 
+    kept_fini(&f->kept);
+    memset(f, 0, sizeof *f);
+    f->kept.problem = search_study_problem(study);
+    f->kept.n_vars = psa_space_n_vars(f->kept.problem->space);
+    CS_TRY(find_criteria(names, f, err));
+    CS_TRY(search_study_each(study, add_to_front, f, err));
+    if (f->kept.failed)
+        status = cs_fail(err, CS_ENOMEM, "out of memory");
+done:
+    return status;
+}
+
+static cs_status run_front(cli_context *cli, cs_error *err)
+{
+    const char *names = cli->args.objectives;
+    search_study *study = NULL;
+    cs_status status = CS_OK;
+    front f = {.n = 0};
+
     CS_TRY(search_study_open(cli->args.files.item[0], &study, err));
-    front.kept.problem = search_study_problem(study);
-    front.kept.n_vars = psa_space_n_vars(front.kept.problem->space);
-    CS_TRY(find_criteria(cli, &front, err));
-    CS_TRY(search_study_each(study, add_to_front, &front, err));
-    if (front.kept.failed)
-        CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
-    if (front.kept.n == 0)
+    CS_TRY(collect_front(study, names != NULL ? names : "latency,network_cost", &f, err));
+    if (f.kept.n == 0 && names == NULL) /* a network without a price */
+        CS_TRY(collect_front(study, "latency,peak_memory", &f, err));
+    if (f.kept.n == 0)
         CS_TRY(cs_fail(err, CS_EINFEASIBLE,
                        "%s: no feasible design with a value for each of --objectives among %llu "
                        "trials",
                        cli->args.files.item[0], (unsigned long long)search_study_n_trials(study)));
-    qsort(front.kept.trial, front.kept.n, sizeof *front.kept.trial, compare_latency);
-    CS_TRY(print_kept(cli, &front.kept, "front", err));
+    qsort(f.kept.trial, f.kept.n, sizeof *f.kept.trial, compare_latency);
+    CS_TRY(print_kept(cli, &f.kept, "front", err));
 done:
-    kept_fini(&front.kept);
+    kept_fini(&f.kept);
     search_study_close(study);
     return status;
 }
