@@ -339,9 +339,12 @@ cs_status cs_doc_load(const char *path, cs_doc **out, cs_error *err)
     size_t length = 0;
     FILE *file = NULL;
 
-    if (cs_files_intercept(path, &kept, &length))
-        return kept != NULL ? cs_doc_parse(kept, length, path, out, err)
-                            : cs_fail(err, CS_ENOENT, "%s: not among the files kept", path);
+    if (cs_files_intercept(path, &kept, &length)) {
+        if (kept == NULL)
+            return cs_fail(err, CS_ENOENT, "%s: not among the files kept", path);
+        CS_TRY(cs_files_record(path, kept, length));
+        return cs_doc_parse(kept, length, path, out, err);
+    }
     file = fopen(path, "rb");
     if (file == NULL)
         return cs_fail(err, CS_ENOENT, "%s: %s", path, strerror(errno));
@@ -354,7 +357,8 @@ cs_status cs_doc_load(const char *path, cs_doc **out, cs_error *err)
     CS_TRY(cs_doc_parse(text, length, path, out, err));
 done:
     free(text);
-    (void)fclose(file);
+    if (file != NULL)
+        (void)fclose(file);
     return status;
 }
 

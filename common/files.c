@@ -96,10 +96,14 @@ uint64_t cs_files_hash(const cs_files *files)
     return hash;
 }
 
-void cs_files_use(cs_files *record, const cs_files *instead)
+void cs_files_record_begin(cs_files *files)
 {
-    recording = record;
-    standing_in = instead;
+    recording = files;
+}
+
+void cs_files_stand_in(const cs_files *files)
+{
+    standing_in = files;
 }
 
 bool cs_files_intercept(const char *path, const char **text, size_t *n)

@@ -19,10 +19,12 @@ const char *cs_files_text(const cs_files *files, size_t i, size_t *n);
 /* Hash of all texts in order. */
 uint64_t cs_files_hash(const cs_files *files);
 
-/* What cs_doc_load does on this thread from now on: with `record`, it also adds each file it reads
- * to the set; with `instead`, it reads from the set and never from the disk.  NULL, NULL: as usual.
- * The sets are borrowed. */
-void cs_files_use(cs_files *record, const cs_files *instead);
+/* From now on cs_doc_load adds each file it reads on this thread to the (borrowed) set; NULL ends
+ * that. */
+void cs_files_record_begin(cs_files *files);
+/* From now on cs_doc_load on this thread reads from the (borrowed) set and never from the disk; NULL
+ * ends that. */
+void cs_files_stand_in(const cs_files *files);
 /* The hooks of cs_doc_load: true when a set stands in for the disk (*text NULL: not in the set). */
 bool cs_files_intercept(const char *path, const char **text, size_t *n);
 CS_MUST_USE cs_status cs_files_record(const char *path, const char *text, size_t n);

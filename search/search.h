@@ -6,6 +6,7 @@
 #define SEARCH_H
 
 #include "agents/agent.h"
+#include "common/files.h"
 #include "sim/sim.h"
 
 /* ---- a problem: PSA + models + space + objective ---- */
@@ -26,6 +27,9 @@ typedef struct {
     size_t n_objectives;
     size_t objective[AGENT_MAX_OBJECTIVES]; /* indices into the schema's objectives */
     uint64_t hash;                          /* of PSA, system, models, stacks, fixes */
+    cs_files *files;                        /* every input file as read */
+    /* As given, for the study's record; lists are joined by newlines. */
+    char *psa_path, *stacks, *fixes, *objectives;
 } search_problem;
 
 CS_MUST_USE cs_status search_problem_load(const search_problem_options *options,
@@ -67,9 +71,9 @@ typedef struct search_study search_study;
 
 typedef struct {
     const char *agent;
-    const char *const *params; /* "k=v" as given */
-    size_t n_params;
+    const char *params; /* agent_params_text */
     uint64_t seed;
+    uint64_t evaluations; /* budget the agent plans with; kept when a resume asks for more */
 } search_study_setup;
 
 /* Creates a study (refused when the file exists), or opens one for resume: the difference is named
@@ -85,8 +89,8 @@ CS_MUST_USE cs_status search_study_open(const char *path, search_study **out, cs
 void search_study_close(search_study *study); /* NULL is a no-op */
 const search_problem *search_study_problem(const search_study *study);
 uint64_t search_study_n_trials(const search_study *study);
-/* key of the study's info table ("agent", "seed", "version", "params", "psa_name", ...), or NULL.
- */
+/* Value of the study's info table: "agent", "params", "seed", "version", "psa_name", "psa_path",
+ * "hash", "stacks", "fixes", "objectives", "evaluations"; NULL for another key. */
 const char *search_study_info(const search_study *study, const char *key);
 /* Calls `fn` for every trial in id order; stops when it returns false. */
 typedef bool (*search_trial_fn)(void *context, const search_trial *trial);
@@ -126,7 +130,8 @@ typedef enum {
     SEARCH_EXHAUSTED,
     SEARCH_TIMEOUT,
     SEARCH_SIGNAL,
-    SEARCH_GAP
+    SEARCH_GAP,
+    SEARCH_STALLED /* 200 proposals per evaluation of the budget, and no new design among them */
 } search_stop;
 extern const char *const search_stop_names[];
 

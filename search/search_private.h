@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Shared inside search/: the design cache, the database, the best designs so far. */
+#ifndef SEARCH_PRIVATE_H
+#define SEARCH_PRIVATE_H
+
+#include "search/search.h"
+
+/* ---- cache: canonical point -> score ---- */
+
+/* Points are packed to the bits their variables need, so keys are exact (no hash collisions); about
+ * 50 bytes a design. */
+typedef struct search__cache search__cache;
+search__cache *search__cache_create(const psa_space *space, size_t n_objectives);
+void search__cache_destroy(search__cache *cache); /* NULL is a no-op */
+#define SEARCH__NO_ENTRY SIZE_MAX
+/* Entry of a point, or SEARCH__NO_ENTRY. */
+size_t search__cache_find(search__cache *cache, const int32_t *point);
+/* Adds a point that is not there; its score is pending until search__cache_set.  SEARCH__NO_ENTRY
+ * when out of memory. */
+size_t search__cache_add(search__cache *cache, const int32_t *point);
+void search__cache_set(search__cache *cache, size_t entry, const agent_score *score);
+/* False while the score is pending. */
+bool search__cache_get(const search__cache *cache, size_t entry, agent_score *score);
+
+/* ---- scores ---- */
+
+/* Objectives to be minimized, from a trial. */
+agent_score search__score(const search_problem *problem, const search_trial *trial);
+
+/* ---- best designs so far ---- */
+
+typedef struct {
+    const search_problem *problem;
+    double baseline_bandwidth; /* sum over active dimensions, B/s */
+    search_outcome *outcome;   /* best, best_at_bandwidth, least are kept there */
+} search__best;
+cs_status search__best_init(search__best *best, const search_problem *problem,
+                            search_outcome *outcome, cs_error *err);
+void search__best_update(search__best *best, const search_trial *trial);
+
+/* ---- the database: the only user of SQLite ---- */
+
+/* One stored trial. */
+typedef struct {
+    uint64_t id;
+    int status;
+    const char *reason; /* borrowed until the next call */
+    double violation;
+    double objective[AGENT_MAX_OBJECTIVES];
+    const void *point, *result;
+    size_t point_bytes, result_bytes;
+} search__row;
+
+typedef struct {
+    uint64_t trials, proposals, hits;
+    const void *agent; /* borrowed until the next call */
+    size_t agent_bytes;
+} search__snapshot;
+
+typedef struct search__store search__store;
+typedef enum { SEARCH__CREATE, SEARCH__WRITE, SEARCH__READ } search__mode;
+cs_status search__store_open(const char *path, search__mode mode, search__store **out,
+                             cs_error *err);
+void search__store_close(search__store *store); /* NULL is a no-op; commits what is open */
+cs_status search__store_begin(search__store *store, cs_error *err); /* no-op inside one */
+cs_status search__store_commit(search__store *store, cs_error *err);
+cs_status search__store_put_info(search__store *store, const char *key, const char *value,
+                                 cs_error *err);
+/* *value is NULL when absent; the caller frees it. */
+cs_status search__store_get_info(search__store *store, const char *key, char **value,
+                                 cs_error *err);
+cs_status search__store_put_file(search__store *store, const char *path, const char *text, size_t n,
+                                 cs_error *err);
+cs_status search__store_get_files(search__store *store, cs_files *files, cs_error *err);
+cs_status search__store_put_trial(search__store *store, const search__row *row, cs_error *err);
+cs_status search__store_put_snapshot(search__store *store, const search__snapshot *snapshot,
+                                     cs_error *err);
+/* snapshot->agent is NULL when there is none yet. */
+cs_status search__store_get_snapshot(search__store *store, search__snapshot *snapshot,
+                                     cs_error *err);
+cs_status search__store_count(search__store *store, uint64_t *n, cs_error *err);
+/* Rows with first <= id <= last in order; stops when fn returns false. */
+typedef bool (*search__row_fn)(void *context, const search__row *row);
+cs_status search__store_each(search__store *store, uint64_t first, uint64_t last,
+                             search__row_fn fn, void *context, cs_error *err);
+
+/* ---- the study behind its public face ---- */
+
+cs_status search__study_append(search_study *study, const search_trial *trial, cs_error *err);
+/* Stored trial `id` into `trial`, whose point must have room; CS_EIO when it is missing or not of
+ * this space. */
+cs_status search__study_fetch(search_study *study, uint64_t id, search_trial *trial, int32_t *point,
+                              cs_error *err);
+/* Calls fn for the trials first..last. */
+cs_status search__study_range(const search_study *study, uint64_t first, uint64_t last,
+                              search_trial_fn fn, void *context, cs_error *err);
+/* Ends the open transaction when it is 100 ms old, or always with `now`. */
+cs_status search__study_commit(search_study *study, bool now, cs_error *err);
+/* Stores the agent's snapshot in the open transaction, as the state after `trials` trials. */
+cs_status search__study_snapshot(search_study *study, const search__snapshot *snapshot,
+                                 cs_error *err);
+cs_status search__study_last_snapshot(search_study *study, search__snapshot *snapshot,
+                                      cs_error *err);
+/* True when there is no file at `path`, or an empty one that a killed run left. */
+bool search__study_absent(const char *path);
+
+/* Points and results as compact bytes: base-128 numbers, and the non-zero 8-byte words of a result
+ * behind a bitmap.  Return the number of bytes; the buffer must hold 5 * n_vars, or
+ * SEARCH__RESULT_MAX. */
+#define SEARCH__RESULT_WORDS ((sizeof(sim_result) + 7) / 8)
+#define SEARCH__RESULT_MAX   (SEARCH__RESULT_WORDS * 8 + (SEARCH__RESULT_WORDS + 7) / 8)
+size_t search__pack_point(const int32_t *point, size_t n_vars, unsigned char *bytes);
+bool search__unpack_point(const unsigned char *bytes, size_t n, int32_t *point, size_t n_vars);
+size_t search__pack_result(const sim_result *result, unsigned char *bytes);
+bool search__unpack_result(const unsigned char *bytes, size_t n, sim_result *result);
+
+/* Seconds of a clock that only goes forward. */
+double search__now_s(void);
+
+#endif
