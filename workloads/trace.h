@@ -142,7 +142,6 @@ typedef struct {
     wl_severity severity;
     wl_issue_class class_;
     int64_t rank;     /* -1: of the job */
-    int64_t offset;   /* byte in the (unpacked) file, -1: none */
     const char *text; /* whole line without the severity: "w.0.et: graph: node 1 needs ..." */
 } wl_trace_issue;
 
