@@ -173,39 +173,46 @@ static const row rows[] = {
     {"placement", cell_placement}, {"collectives", cell_collectives},
 };
 
-static void put_row(report_table *table, const search_problem *problem, const char *title,
-                    cell_fn fill, size_t index, const report_design *design, size_t n)
+/* Designs that stand beside each other, and the table they go to. */
+typedef struct {
+    const search_problem *problem;
+    const report_design *design;
+    size_t n;
+    report_table *table;
+} comparison;
+
+static void put_row(const comparison *c, const char *title, cell_fn fill, size_t index)
 {
     char text[160];
 
-    report_table_text(table, title);
-    for (size_t i = 0; i < n; i++) {
-        if (design[i].trial == NULL || !report__has_result(design[i].trial))
+    report_table_text(c->table, title);
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->design[i].trial == NULL || !report__has_result(c->design[i].trial))
             snprintf(text, sizeof text, "-");
         else
-            fill(problem, &design[i], index, text, sizeof text);
-        report_table_text(table, text);
+            fill(c->problem, &c->design[i], index, text, sizeof text);
+        report_table_text(c->table, text);
     }
 }
 
 /* How many times better than the first design, by the first objective. */
-static void put_gain(report_table *table, const search_problem *problem,
-                     const report_design *design, size_t n)
+static void put_gain(const comparison *c)
 {
+    const search_problem *problem = c->problem;
     const bool maximize = psa_schema_objective_maximize(problem->schema, problem->objective[0]);
+    const search_trial *first = c->design[0].trial;
 
-    report_table_text(table, "better than baseline");
-    for (size_t i = 0; i < n; i++) {
+    report_table_text(c->table, "better than baseline");
+    for (size_t i = 0; i < c->n; i++) {
+        const search_trial *trial = c->design[i].trial;
         double ratio = NAN;
-        if (design[0].trial != NULL && design[i].trial != NULL) {
-            const double base = design[0].trial->objective[0];
-            const double own = design[i].trial->objective[0];
-            ratio = maximize ? own / base : base / own;
-        }
-        if (i == 0 || !isfinite(ratio))
-            report_table_text(table, NULL);
+        if (i > 0 && first != NULL && trial != NULL)
+            ratio = maximize ? trial->objective[0] / first->objective[0]
+                             : first->objective[0] / trial->objective[0];
+        if (isfinite(ratio))
+            report_table_printf(c->table, "%.2f x", ratio);
         else
-            report_table_printf(table, "%.2f x", ratio);
+            report_table_text(c->table, NULL);
     }
 }
 
@@ -213,28 +220,28 @@ cs_status report_designs(const search_problem *problem, const report_design *des
                          FILE *out, cs_error *err)
 {
     report_column columns[MAX_DESIGNS + 1] = {{.key = "quantity", .title = ""}};
+    comparison c = {problem, design, n, NULL};
     cs_status status = CS_OK;
-    report_table *table;
     char title[96];
 
     if (n > MAX_DESIGNS)
         return cs_fail(err, CS_EINVAL, "%zu designs side by side, at most %d", n, MAX_DESIGNS);
     for (size_t i = 0; i < n; i++)
         columns[i + 1] = (report_column){.key = design[i].title, .title = design[i].title};
-    table = report_table_create(columns, n + 1);
+    c.table = report_table_create(columns, n + 1);
     for (size_t i = 0; i < problem->n_objectives; i++)
-        put_row(table, problem, report__objective_name(problem, i), cell_objective, i, design, n);
+        put_row(&c, report__objective_name(problem, i), cell_objective, i);
     if (n > 1)
-        put_gain(table, problem, design, n);
+        put_gain(&c);
     for (size_t r = 0; r < CS_COUNT(rows); r++)
-        put_row(table, problem, rows[r].title, rows[r].fill, 0, design, n);
+        put_row(&c, rows[r].title, rows[r].fill, 0);
     for (size_t d = 0; d < psa_schema_n_dims(problem->schema); d++) {
         snprintf(title, sizeof title, "dimension %zu", d + 1);
-        put_row(table, problem, title, cell_dimension, d, design, n);
+        put_row(&c, title, cell_dimension, d);
     }
-    CS_TRY(report_table_write(table, REPORT_TABLE, out, err));
+    CS_TRY(report_table_write(c.table, REPORT_TABLE, out, err));
 done:
-    report_table_destroy(table);
+    report_table_destroy(c.table);
     return status;
 }
 

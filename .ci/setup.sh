@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Sourced by run.sh, test.sh and .ci/run: installs what is missing and builds.
+
+packages="gcc make cmake pkg-config libyaml-dev libgsl-dev libsqlite3-dev libprotobuf-c-dev
+protobuf-c-compiler libjansson-dev zlib1g-dev libcmocka-dev"
+
+# Prints those of its arguments that dpkg does not have installed.
+missing_packages() {
+    for package in "$@"; do
+        case "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" in
+        "install ok installed") ;;
+        *) printf '%s ' "$package" ;;
+        esac
+    done
+}
+
+# Installs what is missing of its arguments, without questions; exits with 2 when it may not.
+install_packages() {
+    command -v dpkg-query >/dev/null 2>&1 || return 0 # another system: its user knows how
+    wanted=$(missing_packages "$@")
+    [ -n "$wanted" ] || return 0
+    if [ "$(id -u)" = 0 ]; then
+        as_root=""
+    elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        as_root="sudo -n"
+    else
+        echo "Some packages are missing. As root, run:" >&2
+        echo "apt-get install -y --no-install-recommends $wanted" >&2
+        exit 2
+    fi
+    echo "Installing: $wanted" >&2
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || true
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        $wanted >&2
+}
+
+# build DIR TARGET [cmake options]: configures DIR when needed and builds TARGET.
+build() {
+    dir=$1
+    target=$2
+    shift 2
+    # A cache of another place (a copied tree) cannot be used.
+    if [ -f "$dir/CMakeCache.txt" ] &&
+        ! grep -q "^CMAKE_HOME_DIRECTORY:INTERNAL=$PWD\$" "$dir/CMakeCache.txt"; then
+        rm -rf "$dir"
+    fi
+    cmake -S . -B "$dir" "$@" >"$dir.log" 2>&1 || {
+        cat "$dir.log" >&2
+        exit 1
+    }
+    cmake --build "$dir" --target "$target" -j "$(nproc)" >"$dir.log" 2>&1 || {
+        cat "$dir.log" >&2
+        exit 1
+    }
+    rm -f "$dir.log"
+}
