@@ -64,12 +64,16 @@ void agent__mutate_var(const psa_space *space, cs_rng *rng, size_t var, int32_t 
 void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *point);
 
 bool agent__same(const agent_setup *setup, const int32_t *a, const int32_t *b);
-/* True when the point has been evaluated already; false too when the caller keeps no cache. */
-bool agent__known(const agent_setup *setup, const int32_t *point);
+/* True when the point has been evaluated already (then *score); false too when the caller keeps no
+ * cache. */
+bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *score);
+/* False when the memory pre-check refuses the point. */
+bool agent__fits(const agent_setup *setup, const int32_t *point);
 /* What is known for free about a point: its cached score, or "infeasible" from the memory
  * pre-check.  False when only an evaluation can tell. */
 bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_score *score);
-/* A valid point that is not known yet: up to `tries` uniform samples; the last one in any case. */
+/* A valid point that is not known yet: up to `tries` uniform samples, then, in a space of at most
+ * 2^20 points, the next unknown one after a random position; any point when there is none. */
 cs_status agent__sample_new(const agent_setup *setup, cs_rng *rng, int tries, int32_t *point,
                             cs_error *err);
 /* A uniform sample that the memory pre-check does not refuse (up to 64 tries; then any). */

@@ -131,7 +131,7 @@ static void freshen(genetic_state *st, int32_t *child)
     agent_score score;
 
     st->run.proposed++;
-    if (agent__known(&st->setup, child))
+    if (agent__known(&st->setup, child, &score))
         st->run.repeated++;
     for (int tries = 0; tries < 10 && agent__free_score(&st->setup, child, &score); tries++)
         agent__perturb(st->setup.space, st->rng, 1, child);

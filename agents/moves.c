@@ -178,16 +178,19 @@ void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *poin
         random_move(space, rng, point);
 }
 
-bool agent__known(const agent_setup *setup, const int32_t *point)
+bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *score)
 {
-    agent_score score;
+    return setup->lookup != NULL && setup->lookup(setup->lookup_context, point, score);
+}
 
-    return setup->lookup != NULL && setup->lookup(setup->lookup_context, point, &score);
+bool agent__fits(const agent_setup *setup, const int32_t *point)
+{
+    return setup->precheck == NULL || !(setup->precheck(setup->precheck_context, point) > 0.0);
 }
 
 bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_score *score)
 {
-    if (setup->lookup != NULL && setup->lookup(setup->lookup_context, point, score))
+    if (agent__known(setup, point, score))
         return true;
     if (setup->precheck == NULL)
         return false;
@@ -198,30 +201,56 @@ bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_sco
     return true;
 }
 
+static cs_status sample(const agent_setup *setup, cs_rng *rng, int32_t *point, cs_error *err)
+{
+    cs_status status = psa_space_sample(setup->space, rng, point);
+
+    return status == CS_OK ? CS_OK : cs_fail(err, status, "the space has no valid point");
+}
+
+/* First unknown point at or after a random position, round the whole space. */
+static void next_unknown(const agent_setup *setup, cs_rng *rng, int32_t *point)
+{
+    const uint64_t n = (uint64_t)psa_space_valid_points(setup->space);
+    const uint64_t start = cs_rng_below(rng, n);
+    agent_score score;
+
+    for (uint64_t i = 0; i < n; i++) {
+        psa_space_unrank(setup->space, (start + i) % n, point);
+        if (!agent__known(setup, point, &score))
+            return;
+    }
+}
+
 cs_status agent__sample_new(const agent_setup *setup, cs_rng *rng, int tries, int32_t *point,
                             cs_error *err)
 {
+    cs_status status = CS_OK;
+    agent_score score;
+
     for (int i = 0; i < tries; i++) {
-        cs_status status = psa_space_sample(setup->space, rng, point);
-        if (status != CS_OK)
-            return cs_fail(err, status, "the space has no valid point");
-        if (!agent__known(setup, point))
-            break;
+        CS_TRY(sample(setup, rng, point, err));
+        if (!agent__known(setup, point, &score))
+            return CS_OK;
     }
-    return CS_OK;
+    if (setup->lookup != NULL && psa_space_valid_points(setup->space) <= 1 << 20)
+        next_unknown(setup, rng, point);
+done:
+    return status;
 }
 
 cs_status agent__sample_fitting(const agent_setup *setup, cs_rng *rng, int32_t *point,
                                 cs_error *err)
 {
+    cs_status status = CS_OK;
+
     for (int i = 0; i < 64; i++) {
-        cs_status status = psa_space_sample(setup->space, rng, point);
-        if (status != CS_OK)
-            return cs_fail(err, status, "the space has no valid point");
-        if (setup->precheck == NULL || !(setup->precheck(setup->precheck_context, point) > 0.0))
+        CS_TRY(sample(setup, rng, point, err));
+        if (agent__fits(setup, point))
             break;
     }
-    return CS_OK;
+done:
+    return status;
 }
 
 void agent__shuffle(cs_rng *rng, agent__move *list, size_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Open-addressing hash of evaluated designs: packed exact keys and scores in dense arrays, slots hold
- * positions in them. */
+ * Open-addressing hash of evaluated designs: packed exact keys and scores in dense arrays, slots
+ * hold positions in them. */
 #include "search/search_private.h"
 
 #include <stdlib.h>
@@ -171,9 +171,8 @@ bool search__cache_get(const search__cache *cache, size_t entry, agent_score *sc
 
     if (cache->outcome[entry] == PENDING)
         return false;
-    *score = (agent_score){.outcome = (agent_outcome)cache->outcome[entry],
-                           .violation = value[0],
-                           .cached = true};
+    *score = (agent_score){
+        .outcome = (agent_outcome)cache->outcome[entry], .violation = value[0], .cached = true};
     for (size_t i = 1; i < cache->n_values; i++)
         score->objective[i - 1] = value[i];
     return true;

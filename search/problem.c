@@ -9,8 +9,8 @@
 #include <string.h>
 
 const char *const search_status_names[] = {"feasible", "infeasible", "failed", "invalid", NULL};
-const char *const search_stop_names[] = {"budget",  "exhausted", "timeout", "signal",
-                                         "gap",     "stalled",   NULL};
+const char *const search_stop_names[] = {"budget", "exhausted", "timeout", "signal",
+                                         "gap",    "stalled",   NULL};
 
 static char *joined(const char *const *list, size_t n)
 {
@@ -160,8 +160,7 @@ static void check_limits(const search_problem *problem, const sim_config *config
 {
     size_t which = SIZE_MAX;
     bool implied;
-    double violation =
-        psa_schema_limit_violation(problem->schema, config, &trial->result, &which);
+    double violation = psa_schema_limit_violation(problem->schema, config, &trial->result, &which);
 
     if (!(violation > 0.0) && trial->result.verdict != SIM_OVER_LIMIT)
         return;
@@ -245,8 +244,8 @@ int search_trial_compare(const search_problem *problem, const search_trial *a,
     if (order == 0)
         order = less(a->result.network_cost_usd, b->result.network_cost_usd);
     if (order == 0)
-        order = less(a->result.bandwidth_per_npu_bytes_per_s,
-                     b->result.bandwidth_per_npu_bytes_per_s);
+        order =
+            less(a->result.bandwidth_per_npu_bytes_per_s, b->result.bandwidth_per_npu_bytes_per_s);
     if (order == 0)
         order = less(a->result.peak_memory_bytes, b->result.peak_memory_bytes);
     if (order == 0)

@@ -35,9 +35,9 @@ typedef struct {
     size_t *origin; /* position in the batch */
     unsigned char *done;
     size_t n_slice;
-    uint64_t stored;        /* trials the study holds already: replayed */
-    uint64_t snapshot_at;   /* trials at the last snapshot */
-    size_t snapshot_bytes;  /* its size */
+    uint64_t stored;       /* trials the study holds already: replayed */
+    uint64_t snapshot_at;  /* trials at the last snapshot */
+    size_t snapshot_bytes; /* its size */
     double start_s, deadline_s;
     bool ended;
 } run;
@@ -190,8 +190,9 @@ static cs_status restore(run *r, cs_error *err)
     r->snapshot_bytes = snapshot.agent_bytes;
     CS_TRY(search__study_range(r->study, 1, snapshot.trials, reload, r, err));
     if (r->out->unique != snapshot.trials)
-        status = cs_fail(err, CS_EIO, "the study is damaged: %" PRIu64 " of %" PRIu64 " trials read",
-                         r->out->unique, snapshot.trials);
+        status =
+            cs_fail(err, CS_EIO, "the study is damaged: %" PRIu64 " of %" PRIu64 " trials read",
+                    r->out->unique, snapshot.trials);
 done:
     return status;
 }
@@ -200,8 +201,7 @@ done:
 
 static bool out_of_time(const run *r)
 {
-    return (r->options->stop != NULL && *r->options->stop != 0) ||
-           search__now_s() >= r->deadline_s;
+    return (r->options->stop != NULL && *r->options->stop != 0) || search__now_s() >= r->deadline_s;
 }
 
 static void end(run *r, search_stop why)
@@ -291,8 +291,8 @@ static void evaluate(run *r)
     const bool raw = r->raw && r->n_vars > 0;
     int jobs = n < (size_t)r->jobs ? (int)n : r->jobs;
 
-#pragma omp parallel for schedule(dynamic) default(none) shared(r, n, raw) num_threads(jobs)       \
-    if (jobs > 1)
+#pragma omp parallel for schedule(dynamic) default(none) shared(r, n, raw)                         \
+    num_threads(jobs) if (jobs > 1)
     for (size_t k = 0; k < n; k++) {
         if (r->done[k] || out_of_time(r))
             continue;
@@ -354,7 +354,8 @@ static void report(const run *r)
     r->options->progress(r->options->progress_context, &p);
 }
 
-/* A snapshot costs what it writes: one is due when the trials since the last have written as much. */
+/* A snapshot costs what it writes: one is due when the trials since the last have written as much.
+ */
 static cs_status maybe_snapshot(run *r, bool now, cs_error *err)
 {
     enum { TRIAL_BYTES = 200 };

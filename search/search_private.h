@@ -82,8 +82,8 @@ cs_status search__store_get_snapshot(search__store *store, search__snapshot *sna
 cs_status search__store_count(search__store *store, uint64_t *n, cs_error *err);
 /* Rows with first <= id <= last in order; stops when fn returns false. */
 typedef bool (*search__row_fn)(void *context, const search__row *row);
-cs_status search__store_each(search__store *store, uint64_t first, uint64_t last,
-                             search__row_fn fn, void *context, cs_error *err);
+cs_status search__store_each(search__store *store, uint64_t first, uint64_t last, search__row_fn fn,
+                             void *context, cs_error *err);
 
 /* ---- the study behind its public face ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The study's database: the only file that knows SQLite.  Write-ahead log, so that readers are never
- * in the way of a run and a kill loses at most the open transaction. */
+ * The study's database: the only file that knows SQLite.  Write-ahead log, so that readers are
+ * never in the way of a run and a kill loses at most the open transaction. */
 #include "search/search_private.h"
 
 #include <sqlite3.h>
@@ -19,8 +19,17 @@ static const char schema_sql[] =
     " proposals INTEGER NOT NULL, hits INTEGER NOT NULL, hash INTEGER NOT NULL,"
     " agent BLOB NOT NULL);";
 
-enum { PUT_INFO, GET_INFO, PUT_FILE, GET_FILES, PUT_TRIAL, PUT_SNAPSHOT, GET_SNAPSHOT, COUNT,
-       N_STATEMENTS };
+enum {
+    PUT_INFO,
+    GET_INFO,
+    PUT_FILE,
+    GET_FILES,
+    PUT_TRIAL,
+    PUT_SNAPSHOT,
+    GET_SNAPSHOT,
+    COUNT,
+    N_STATEMENTS
+};
 static const char range_sql[] = "SELECT * FROM trial WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 static const char *const statement_sql[N_STATEMENTS] = {
     [PUT_INFO] = "INSERT OR REPLACE INTO info VALUES(?1, ?2)",
@@ -48,7 +57,7 @@ static cs_status db_fail(const search__store *store, cs_error *err)
 static cs_status run_sql(search__store *store, const char *sql, cs_error *err)
 {
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? CS_OK
-                                                                      : db_fail(store, err);
+                                                                       : db_fail(store, err);
 }
 
 /* A prepared statement, kept for the store's life. */
@@ -117,8 +126,9 @@ static cs_status prepare_database(search__store *store, search__mode mode, cs_er
             return db_fail(store, err);
         return run_sql(store, "SELECT 1 FROM info", err);
     }
-    CS_TRY(run_sql(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                          "PRAGMA wal_autocheckpoint=2000",
+    CS_TRY(run_sql(store,
+                   "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                   "PRAGMA wal_autocheckpoint=2000",
                    err));
     if (mode == SEARCH__CREATE) {
         CS_TRY(search__store_begin(store, err));
@@ -207,8 +217,7 @@ done:
     return status;
 }
 
-cs_status search__store_get_info(search__store *store, const char *key, char **value,
-                                 cs_error *err)
+cs_status search__store_get_info(search__store *store, const char *key, char **value, cs_error *err)
 {
     cs_status status;
     sqlite3_stmt *st = NULL;
@@ -363,8 +372,8 @@ static search__row read_row(sqlite3_stmt *st)
     return row;
 }
 
-cs_status search__store_each(search__store *store, uint64_t first, uint64_t last,
-                             search__row_fn fn, void *context, cs_error *err)
+cs_status search__store_each(search__store *store, uint64_t first, uint64_t last, search__row_fn fn,
+                             void *context, cs_error *err)
 {
     cs_status status = CS_OK;
     sqlite3_stmt *st = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A study: what was searched, every trial, and the agent's state, in one file that opens without any
- * other. */
+ * A study: what was searched, every trial, and the agent's state, in one file that opens without
+ * any other. */
 #include "search/search_private.h"
 
 #include <errno.h>
@@ -16,13 +16,23 @@
 
 #define COMMIT_PERIOD_S 0.1
 
-static const char *const info_keys[] = {"version", "psa_name",   "psa_path",     "hash",
-                                        "stacks",  "fixes",      "objectives",   "agent",
-                                        "params",  "seed",       "evaluations",  "result_bytes",
-                                        NULL};
+static const char *const info_keys[] = {
+    "version", "psa_name", "psa_path", "hash",        "stacks",       "fixes", "objectives",
+    "agent",   "params",   "seed",     "evaluations", "result_bytes", NULL};
 enum {
-    VERSION, PSA_NAME, PSA_PATH, HASH, STACKS, FIXES, OBJECTIVES, AGENT, PARAMS, SEED, EVALUATIONS,
-    RESULT_BYTES, N_INFO
+    VERSION,
+    PSA_NAME,
+    PSA_PATH,
+    HASH,
+    STACKS,
+    FIXES,
+    OBJECTIVES,
+    AGENT,
+    PARAMS,
+    SEED,
+    EVALUATIONS,
+    RESULT_BYTES,
+    N_INFO
 };
 
 struct search_study {
@@ -72,18 +82,12 @@ static cs_status make_info(search_study *study, const search_study_setup *setup,
     (void)snprintf(evaluations, sizeof evaluations, "%" PRIu64, setup->evaluations);
     (void)snprintf(bytes, sizeof bytes, "%zu", sizeof(sim_result));
     const char *const value[N_INFO] = {
-        [VERSION] = cs_version(),
-        [PSA_NAME] = psa_schema_name(p->schema),
-        [PSA_PATH] = p->psa_path,
-        [HASH] = hash,
-        [STACKS] = p->stacks,
-        [FIXES] = p->fixes,
-        [OBJECTIVES] = p->objectives,
-        [AGENT] = setup->agent,
-        [PARAMS] = setup->params,
-        [SEED] = seed,
-        [EVALUATIONS] = evaluations,
-        [RESULT_BYTES] = bytes,
+        [VERSION] = cs_version(),     [PSA_NAME] = psa_schema_name(p->schema),
+        [PSA_PATH] = p->psa_path,     [HASH] = hash,
+        [STACKS] = p->stacks,         [FIXES] = p->fixes,
+        [OBJECTIVES] = p->objectives, [AGENT] = setup->agent,
+        [PARAMS] = setup->params,     [SEED] = seed,
+        [EVALUATIONS] = evaluations,  [RESULT_BYTES] = bytes,
     };
     for (size_t i = 0; i < N_INFO; i++) {
         study->info[i] = strdup(value[i] != NULL ? value[i] : "");
@@ -208,7 +212,7 @@ done:
 static cs_status check_same(search_study *study, const char *path, const search_study_setup *setup,
                             cs_error *err)
 {
-    static const int checked[] = {VERSION, PSA_NAME, STACKS, FIXES,  OBJECTIVES,
+    static const int checked[] = {VERSION, PSA_NAME, STACKS, FIXES, OBJECTIVES,
                                   HASH,    AGENT,    SEED,   PARAMS};
     cs_status status = CS_OK;
     search_study *now = new_study(study->problem);
@@ -220,9 +224,10 @@ static cs_status check_same(search_study *study, const char *path, const search_
         const int k = checked[i];
         if (strcmp(study->info[k], now->info[k]) == 0)
             continue;
-        status = cs_fail(err, CS_EINVAL, "%s cannot be resumed: its %s is \"%.300s\", not \"%.300s\"",
-                         path, k == HASH ? "content of PSA, system or models (hash)" : info_keys[k],
-                         study->info[k], now->info[k]);
+        status =
+            cs_fail(err, CS_EINVAL, "%s cannot be resumed: its %s is \"%.300s\", not \"%.300s\"",
+                    path, k == HASH ? "content of PSA, system or models (hash)" : info_keys[k],
+                    study->info[k], now->info[k]);
         goto done;
     }
 done:
@@ -304,8 +309,8 @@ cs_status search_study_open(const char *path, search_study **out, cs_error *err)
     if (study == NULL)
         return cs_fail(err, CS_ENOMEM, "study");
     if (access(path, R_OK) != 0) {
-        status = cs_fail(err, errno == ENOENT ? CS_ENOENT : CS_EIO, "%s: %s", path,
-                         strerror(errno));
+        status =
+            cs_fail(err, errno == ENOENT ? CS_ENOENT : CS_EIO, "%s: %s", path, strerror(errno));
         goto done;
     }
     CS_TRY(search__store_open(path, SEARCH__READ, &study->store, err));

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Iterated local search (Lourenco, Martin, Stuetzle, Handbook of Metaheuristics, 2003).  A chain
+ * descends from a random design over the one-move neighbourhood in random order, taking the first
+ * improvement; at a local optimum it keeps the better of it and its incumbent, kicks the incumbent
+ * and descends again; after many failures it starts anew.
+ *
+ * Neighbours are proposed in blocks that grow as improvements become rare, so that little is wasted
+ * on the steep part and a block keeps many threads busy near an optimum.  What a neighbour scores
+ * is taken for free where the design is known, or cannot fit while the current one does.
+ *
+ * Two kicks alternate at random: a few random moves; and the compound kick, which changes one tuple
+ * (a split over the axes) and then re-optimises the variables of the network dimensions first. */
+#include "agents/agents_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FREE_STEPS = 1024 }; /* free neighbours a chain may look at in one ask */
+
+typedef enum { START, DESCEND } phase;
+
+typedef struct {
+    cs_rng *rng;
+    int32_t *at, *incumbent; /* current design and best local optimum since the start */
+    agent__move *moves;      /* shuffled neighbourhood of `at` */
+    int32_t *asked;          /* batch x n_vars: proposals of the open ask */
+    struct {
+        agent_score at_score, incumbent_score;
+        uint64_t n_moves, next_move; /* list and position in it */
+        uint64_t failures;           /* kicks without a better optimum */
+        double hit_rate;             /* recent share of improving neighbours */
+        int32_t phase, started, has_incumbent, dims_first;
+    } run;
+    size_t n_asked;
+} chain;
+
+typedef struct {
+    agent_setup setup;
+    size_t n_vars, n_chains, batch;
+    chain *chains;
+    int32_t *work; /* a candidate */
+} local_state;
+
+enum { CHAINS, BATCH, KICK, COMPOUND, RESTART };
+static const agent_param params[] = {
+    {"chains", 1, 1, 4096, "independent searches, each with its own random stream"},
+    {"batch", 16, 1, 4096, "most neighbours per chain and ask"},
+    {"kick", 4, 1, 64, "random moves that leave a local optimum"},
+    {"compound", 0.3, 0, 1, "chance of a compound kick instead: another split, network first"},
+    {"restart", 20, 1, 1e6, "kicks without success before a new start"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static cs_status init_chain(local_state *st, size_t i, cs_error *err)
+{
+    chain *c = &st->chains[i];
+
+    c->rng = cs_rng_create(st->setup.seed, AGENT__STREAM_LOCAL, i);
+    c->at = calloc(st->n_vars + 1, sizeof *c->at);
+    c->incumbent = calloc(st->n_vars + 1, sizeof *c->incumbent);
+    c->moves = calloc(agent__moves_max(st->setup.space), sizeof *c->moves);
+    c->asked = calloc(st->batch * st->n_vars + 1, sizeof *c->asked);
+    c->run.hit_rate = 0.5;
+    if (c->rng == NULL || c->at == NULL || c->incumbent == NULL || c->moves == NULL ||
+        c->asked == NULL)
+        return cs_fail(err, CS_ENOMEM, "local agent");
+    return CS_OK;
+}
+
+static cs_status init(void *state, const agent_setup *setup, cs_error *err)
+{
+    local_state *st = state;
+    cs_status status = CS_OK;
+
+    st->setup = *setup;
+    st->n_vars = psa_space_n_vars(setup->space);
+    st->batch = agent__count(setup, BATCH);
+    st->work = calloc(st->n_vars + 1, sizeof *st->work);
+    st->chains = calloc(agent__count(setup, CHAINS), sizeof *st->chains);
+    if (st->work == NULL || st->chains == NULL)
+        return cs_fail(err, CS_ENOMEM, "local agent");
+    st->n_chains = agent__count(setup, CHAINS);
+    for (size_t i = 0; i < st->n_chains; i++)
+        CS_TRY(init_chain(st, i, err));
+done:
+    return status;
+}
+
+static void fini(void *state)
+{
+    local_state *st = state;
+
+    for (size_t i = 0; i < st->n_chains; i++) {
+        cs_rng_destroy(st->chains[i].rng);
+        free(st->chains[i].at);
+        free(st->chains[i].incumbent);
+        free(st->chains[i].moves);
+        free(st->chains[i].asked);
+    }
+    free(st->chains);
+    free(st->work);
+}
+
+/* Lists the neighbourhood of the current design in random order, after a compound kick with the
+ * variables of the network dimensions in front. */
+static void open_neighbourhood(local_state *st, chain *c)
+{
+    size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves), front = 0;
+
+    agent__shuffle(c->rng, c->moves, n);
+    for (size_t i = 0; c->run.dims_first && i < n; i++) {
+        if (psa_space_group(st->setup.space, (size_t)c->moves[i].var) == 0)
+            continue;
+        agent__move m = c->moves[i];
+        c->moves[i] = c->moves[front];
+        c->moves[front++] = m;
+    }
+    c->run.n_moves = n;
+    c->run.next_move = 0;
+    c->run.phase = DESCEND;
+}
+
+static void move_to(local_state *st, chain *c, const int32_t *point, const agent_score *score)
+{
+    memmove(c->at, point, st->n_vars * sizeof *point); /* may be `at` itself */
+    c->run.at_score = *score;
+    open_neighbourhood(st, c);
+}
+
+static void change_split(local_state *st, chain *c)
+{
+    const psa_space *space = st->setup.space;
+
+    for (int tries = 0; tries < 32; tries++) {
+        size_t var = (size_t)cs_rng_below(c->rng, st->n_vars);
+        int32_t card = psa_space_card(space, var);
+        if (card < 2 || (tries < 16 && psa_space_var_kind(space, var) != PSA_VAR_TUPLE))
+            continue;
+        memcpy(st->work, c->at, st->n_vars * sizeof *st->work);
+        agent__move any = {(int32_t)var, (int32_t)cs_rng_below(c->rng, (uint64_t)card)};
+        if (cs_rng_uniform(c->rng) < 0.5) {
+            agent__mutate_var(space, c->rng, var, st->work);
+            any.value = st->work[var];
+        }
+        if (agent__apply(space, c->rng, c->at, any, st->work)) {
+            memcpy(c->at, st->work, st->n_vars * sizeof *st->work);
+            return;
+        }
+    }
+}
+
+/* At a local optimum: keep the better one, then kick it or start anew.  `at` becomes a design whose
+ * score is not known yet. */
+static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
+{
+    if (!c->run.has_incumbent ||
+        agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0) {
+        memcpy(c->incumbent, c->at, st->n_vars * sizeof *c->at);
+        c->run.incumbent_score = c->run.at_score;
+        c->run.has_incumbent = 1;
+        c->run.failures = 0;
+    } else {
+        c->run.failures++;
+    }
+    c->run.phase = START;
+    c->run.dims_first = 0;
+    if ((double)c->run.failures >= st->setup.param[RESTART]) {
+        c->run.has_incumbent = 0;
+        c->run.failures = 0;
+        c->run.hit_rate = 0.5;
+        return agent__sample_fitting(&st->setup, c->rng, c->at, err);
+    }
+    memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);
+    if (cs_rng_uniform(c->rng) < st->setup.param[COMPOUND]) {
+        c->run.dims_first = 1;
+        change_split(st, c);
+        return CS_OK;
+    }
+    for (int tries = 0; tries < 8; tries++) {
+        memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);
+        agent__perturb(st->setup.space, c->rng, (size_t)st->setup.param[KICK], c->at);
+        if (agent__fits(&st->setup, c->at))
+            break;
+    }
+    return CS_OK;
+}
+
+static void propose(local_state *st, chain *c, const int32_t *point)
+{
+    memcpy(c->asked + c->n_asked++ * st->n_vars, point, st->n_vars * sizeof *point);
+}
+
+/* Neighbours per block: about half of what the next improvement is expected to take. */
+static size_t block_size(const local_state *st, const chain *c)
+{
+    double want = 0.5 / (c->run.hit_rate + 1e-3);
+
+    return want < 1.0 ? 1 : want > (double)st->batch ? st->batch : (size_t)want;
+}
+
+static bool known_score(const local_state *st, const chain *c, const int32_t *point,
+                        agent_score *score)
+{
+    /* From a design that does not fit, the way to one that does leads over others that do not. */
+    if (c->run.at_score.outcome == AGENT_FEASIBLE)
+        return agent__free_score(&st->setup, point, score);
+    return agent__known(&st->setup, point, score);
+}
+
+/* Fills the block with neighbours whose score is not known; steps at once to a known better one. */
+static void scan(local_state *st, chain *c, int *steps)
+{
+    const size_t block = block_size(st, c);
+    agent_score score;
+
+    while (c->run.next_move < c->run.n_moves && c->n_asked < block && *steps < FREE_STEPS) {
+        agent__move move = c->moves[c->run.next_move];
+        c->run.next_move++;
+        ++*steps;
+        if (!agent__apply(st->setup.space, c->rng, c->at, move, st->work))
+            continue;
+        if (!known_score(st, c, st->work, &score)) {
+            propose(st, c, st->work);
+            continue;
+        }
+        if (agent_score_compare(&score, &c->run.at_score) >= 0)
+            continue;
+        if (c->n_asked > 0) {
+            c->run.next_move--; /* once the block is in */
+            return;
+        }
+        move_to(st, c, st->work, &score);
+    }
+}
+
+/* Advances a chain until it has something to evaluate.  One that finds nothing new around it starts
+ * anew at a design not seen yet. */
+static cs_status fill(local_state *st, chain *c, cs_error *err)
+{
+    cs_status status = CS_OK;
+    agent_score score;
+    int steps = 0;
+
+    c->n_asked = 0;
+    while (c->n_asked == 0) {
+        if (++steps >= FREE_STEPS) {
+            CS_TRY(agent__sample_new(&st->setup, c->rng, 16, c->at, err));
+            c->run.phase = START;
+            c->run.has_incumbent = 0;
+            propose(st, c, c->at);
+        } else if (c->run.phase == START && agent__known(&st->setup, c->at, &score)) {
+            move_to(st, c, c->at, &score);
+        } else if (c->run.phase == START) {
+            propose(st, c, c->at);
+        } else {
+            scan(st, c, &steps);
+            if (c->n_asked == 0 && steps < FREE_STEPS)
+                CS_TRY(leave_optimum(st, c, err));
+        }
+    }
+done:
+    return status;
+}
+
+static cs_status ask(void *state, size_t *n, int32_t *points, cs_error *err)
+{
+    local_state *st = state;
+    cs_status status = CS_OK;
+
+    *n = 0;
+    for (size_t i = 0; i < st->n_chains; i++) {
+        chain *c = &st->chains[i];
+        if (!c->run.started)
+            CS_TRY(agent__sample_fitting(&st->setup, c->rng, c->at, err));
+        c->run.started = 1;
+        CS_TRY(fill(st, c, err));
+        memcpy(points + *n * st->n_vars, c->asked, c->n_asked * st->n_vars * sizeof *points);
+        *n += c->n_asked;
+    }
+done:
+    return status;
+}
+
+static void tell_chain(local_state *st, chain *c, const agent_score *score)
+{
+    size_t best = SIZE_MAX;
+
+    if (c->run.phase == START) {
+        move_to(st, c, c->at, &score[0]);
+        return;
+    }
+    for (size_t k = 0; k < c->n_asked; k++) {
+        bool better = agent_score_compare(&score[k], &c->run.at_score) < 0;
+        c->run.hit_rate += 0.05 * ((better ? 1.0 : 0.0) - c->run.hit_rate);
+        if (better && (best == SIZE_MAX || agent_score_compare(&score[k], &score[best]) < 0))
+            best = k;
+    }
+    if (best != SIZE_MAX)
+        move_to(st, c, c->asked + best * st->n_vars, &score[best]);
+}
+
+static cs_status tell(void *state, size_t n, const int32_t *points, const agent_score *score,
+                      cs_error *err)
+{
+    local_state *st = state;
+    size_t at = 0;
+
+    (void)points, (void)n, (void)err;
+    for (size_t i = 0; i < st->n_chains; i++) {
+        tell_chain(st, &st->chains[i], score + at);
+        at += st->chains[i].n_asked;
+        st->chains[i].n_asked = 0;
+    }
+    return CS_OK;
+}
+
+static cs_status seed(void *state, size_t n, const int32_t *points, const agent_score *score,
+                      cs_error *err)
+{
+    local_state *st = state;
+
+    (void)err;
+    for (size_t i = 0; i < st->n_chains && i < n; i++)
+        move_to(st, &st->chains[i], points + i * st->n_vars, &score[i]);
+    for (size_t i = 0; i < st->n_chains && i < n; i++)
+        st->chains[i].run.started = 1;
+    return CS_OK;
+}
+
+static void snapshot(void *state, agent__io *io)
+{
+    local_state *st = state;
+    const size_t bytes = st->n_vars * sizeof(int32_t);
+
+    for (size_t i = 0; i < st->n_chains; i++) {
+        chain *c = &st->chains[i];
+        AGENT__IO(io, c->run);
+        agent__io_block(io, c->at, bytes);
+        agent__io_block(io, c->incumbent, bytes);
+        if (c->run.n_moves > agent__moves_max(st->setup.space)) {
+            c->run.n_moves = 0;
+            io->status = CS_EIO;
+        }
+        agent__io_block(io, c->moves, c->run.n_moves * sizeof *c->moves);
+        agent__io_rng(io, c->rng);
+    }
+}
+
+const agent_type agent__local = {
+    .name = "local",
+    .summary = "iterated local search (the default)",
+    .state_size = sizeof(local_state),
+    .params = params,
+    .init = init,
+    .ask = ask,
+    .tell = tell,
+    .seed = seed,
+    .snapshot = snapshot,
+    .fini = fini,
+};
