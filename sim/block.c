@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/engine.h"
+
+#include <string.h>
+
+static sim_time later(sim_time a, sim_time b)
+{
+    return a > b ? a : b;
+}
+
+/* Mutable part of one sweep. */
+typedef struct {
+    const sim_lowered *pass;
+    sim_time compute, busy_until;
+    sim_time *server; /* by dimension */
+    sim_time *times;
+    int64_t input_cause;
+    uint64_t sum;
+    sim_account *account;
+} sweep;
+
+/* Latest input of an operator and who made it. */
+static sim_time arrival(const sweep *s, const sim_op *op, int64_t *cause)
+{
+    sim_time latest = 0;
+
+    for (size_t i = 0; i < op->n_deps; i++) {
+        int slot = op->dep[i];
+        if (s->times[slot] <= latest)
+            continue;
+        latest = s->times[slot];
+        *cause = slot == SIM_SLOT_INPUT ? s->input_cause : s->pass->slot_cause[slot];
+    }
+    return latest;
+}
+
+static void run_compute(sweep *s, const sim_op *op, sim_time reduced)
+{
+    int64_t cause = WL_DP;
+    sim_time ready = arrival(s, op, &cause);
+
+    if (op->gated && reduced > ready) {
+        ready = reduced;
+        cause = WL_DP;
+    }
+    if (ready > s->compute) {
+        s->account->wait[cause] += ready - s->compute;
+        s->compute = ready;
+    }
+    s->compute += op->duration;
+    s->times[op->out] = s->compute;
+    s->sum += (uint64_t)s->compute;
+}
+
+static void run_network(sweep *s, const sim_op *op)
+{
+    sim_time *server = &s->server[op->server - 1];
+    sim_time start = *server, from;
+
+    for (size_t i = 0; i < op->n_deps; i++)
+        start = later(start, s->times[op->dep[i]]);
+    for (unsigned d = 0, rest = op->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            start = later(start, s->server[d]);
+    *server = start + op->duration;
+    for (unsigned d = 0, rest = op->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            s->server[d] = *server;
+    s->times[op->out] = *server;
+    from = later(start, s->busy_until);
+    if (*server > from) {
+        s->account->network += *server - from;
+        s->busy_until = *server;
+    }
+    s->sum += (uint64_t)*server + (uint64_t)from + (uint64_t)s->busy_until;
+}
+
+static void join(sweep *s, const sim_op *op)
+{
+    int64_t cause;
+    s->times[op->out] = arrival(s, op, &cause);
+}
+
+/* Nothing that is left of this pass can start before its last compute operation ended, so that
+ * earlier times need not be told apart. */
+static void leave_block(const sweep *s, sim_state *state, sim_exit *leave)
+{
+    const sim_lowered *pass = s->pass;
+    sim_time compute = s->compute;
+    int64_t cause = s->pass->slot_cause[pass->output];
+
+    if (pass->output == SIM_SLOT_INPUT)
+        cause = s->input_cause;
+    leave->output = s->times[pass->output];
+    leave->sent = pass->sent < 0 ? leave->output : s->times[pass->sent];
+    state->compute = compute;
+    state->input = later(compute, leave->output);
+    state->input_cause = state->input > compute ? cause : WL_DP;
+    state->gathered = pass->gathered < 0 ? compute : later(compute, s->times[pass->gathered]);
+    if (pass->reduced >= 0)
+        state->reduced = s->times[pass->reduced];
+    state->reduced = later(compute, state->reduced);
+    state->busy_until = later(compute, s->busy_until);
+    for (size_t d = 0; d < pass->n_dims; d++)
+        state->server[d] = later(compute, state->server[d]);
+}
+
+uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
+                        sim_exit *leave, sim_time *times)
+{
+    sim_time start = state->compute;
+    sweep s = {pass, start,  state->busy_until, state->server, times, state->input_cause,
+               0,    account};
+
+    times[SIM_SLOT_START] = start;
+    times[SIM_SLOT_INPUT] = state->input;
+    times[SIM_SLOT_WEIGHTS] = state->gathered;
+    for (size_t i = 0; i < pass->n; i++) {
+        const sim_op *op = &pass->op[i];
+        if (op->server == 0)
+            run_compute(&s, op, state->reduced);
+        else if (op->server != SIM_NO_SERVER)
+            run_network(&s, op);
+        else
+            join(&s, op);
+    }
+    account->compute += pass->compute;
+    leave_block(&s, state, leave);
+    return s.sum - (uint64_t)start * pass->n_terms; /* relative to the start of the pass */
+}

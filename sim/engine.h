@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Block engine (private to sim/): one representative NPU per pipeline stage; servers `compute` and
+ * one per network dimension, each serving operations in program order (DESIGN 5.3, 5.4).
+ *
+ * A pass of a block is lowered to a flat list of operations (lower.c).  Running it (block.c) is one
+ * sweep of
+ *     start = max(server, inputs),  end = start + duration
+ * over that list: a max-plus linear function of a small state.  Equal layers are not run one by
+ * one (segment.c): a state that comes back repeats exactly; and along a line of states every
+ * operation time is convex, so that if the sum of all operation times at steps 0, 1 and n-1 lies on
+ * one line, each of them does at all steps between.  (Max-plus functions are convex: Baccelli et
+ * al., Synchronization and Linearity, 1992, chapter 3.)  Both shortcuts are exact to the
+ * picosecond; `unrolled` takes neither. */
+#ifndef SIM_ENGINE_H
+#define SIM_ENGINE_H
+
+#include "sim/schedule.h"
+#include "sim/sim.h"
+
+/* Who is to blame for a wait of the compute stream: an axis, or another stage. */
+enum { SIM_WAIT_REMOTE = WL_N_AXES, SIM_WAIT_CAUSES };
+
+/* Times that outlive a block, absolute; none of them lies before `compute`. */
+typedef struct {
+    sim_time compute;              /* end of the last compute operation */
+    sim_time server[SIM_MAX_DIMS]; /* end of the last operation of each dimension */
+    sim_time input;                /* the block's input value is there */
+    sim_time gathered;             /* the block's weights are there */
+    sim_time reduced;              /* the last gradient reduction that was run is done */
+    sim_time busy_until;           /* end of what is counted as network time already */
+    int64_t input_cause;           /* axis whose collective made `input`, or SIM_WAIT_REMOTE */
+} sim_state;
+
+/* What a stretch of program did: sums over its operations. */
+typedef struct {
+    sim_time compute;
+    sim_time wait[SIM_WAIT_CAUSES];
+    sim_time network; /* time with any dimension busy, counted in program order */
+} sim_account;
+
+enum { SIM_NO_SERVER = 255 };
+
+/* One operator, or one chunk of a collective in one phase. */
+typedef struct {
+    sim_time duration;
+    int16_t dep[WL_MAX_DEPS]; /* value slots */
+    int16_t out;              /* value slot written */
+    int16_t name;             /* operator name, for timelines */
+    uint8_t n_deps;
+    uint8_t server;        /* 0 compute, 1 + dimension, SIM_NO_SERVER: a join of its inputs */
+    uint8_t other_servers; /* further dimensions occupied (bit set) */
+    bool gated;            /* weight gradient that waits for the reduction before last */
+} sim_op;
+
+/* Value slots that every pass has; the rest are operators and chunks. */
+enum { SIM_SLOT_START, SIM_SLOT_INPUT, SIM_SLOT_WEIGHTS, SIM_SLOT_FIRST };
+
+/* A pass lowered in its context. */
+typedef struct {
+    const sim_op *op;
+    size_t n;
+    size_t n_slots, n_dims;
+    size_t n_terms;            /* times summed by a run: 1 a compute, 3 a network operation */
+    const uint8_t *slot_cause; /* axis that made the slot; compute results: SIM_WAIT_CAUSES */
+    int16_t output;            /* slot of the block's output */
+    int16_t gathered;          /* slot of the prefetched weights; -1 none */
+    int16_t reduced;           /* slot of the reductions run here; -1 none */
+    int16_t sent;              /* slot of the boundary transfer; -1 none */
+    sim_time compute;          /* sum of compute durations */
+    double total_s;            /* sum of all durations, for the overflow check */
+} sim_lowered;
+
+/* When the output of a pass was there, and when the next stage had it. */
+typedef struct {
+    sim_time output, sent;
+} sim_exit;
+
+/* Runs a lowered pass from *state, adds to *account, and returns the sum of all its operation times
+ * relative to the start of the pass (modulo 2^64, for the convexity test).  `times` holds n_slots
+ * values and is left with the end of every slot. */
+uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
+                        sim_exit *leave, sim_time *times);
+
+/* What the engine is to run. */
+typedef struct {
+    const wl_program *program;
+    const wl_config *config;
+    const sim_network *network;
+    const sim_mesh *mesh;
+    sim_order order;
+    const sim_device *device;
+    sim_route_cache *routes;
+    const sim_schedule *schedule;
+    bool inference; /* forward passes only */
+    bool unrolled;
+    sim_timeline_fn timeline; /* NULL: none; needs unrolled */
+    void *timeline_context;
+} sim_job;
+
+typedef struct {
+    sim_time latency;
+    size_t last_stage;         /* the one that ends last, lowest on ties */
+    sim_account account;       /* of that stage; wait[SIM_WAIT_REMOTE] is split in the next two */
+    sim_time bubble, boundary; /* waits for another stage's work, and for its transfer */
+    sim_time tail;             /* exposed after the last compute operation, axis dp */
+} sim_engine_result;
+
+typedef struct sim_engine sim_engine;
+sim_engine *sim__engine_create(void); /* NULL when out of memory */
+void sim__engine_destroy(sim_engine *engine);
+
+/* Simulates one iteration.  CS_EINVAL when a collective cannot run on its network or the time does
+ * not fit.  O(distinct states * operations of a block + actions). */
+CS_MUST_USE cs_status sim__engine_run(sim_engine *engine, const sim_job *job,
+                                      sim_engine_result *out, cs_error *err);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/programs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_SLOTS = 1 << 14, MOST_PROBES = 8 };
+
+typedef struct {
+    uint64_t hash;
+    size_t workload;
+    wl_config config;
+    cs_arena *arena; /* NULL: free */
+    wl_program *program;
+} slot;
+
+struct sim_programs {
+    size_t limit, bytes;
+    size_t hand; /* next slot to be emptied when over the limit */
+    slot slots[N_SLOTS];
+};
+
+sim_programs *sim__programs_create(size_t limit_bytes)
+{
+    sim_programs *programs = calloc(1, sizeof *programs);
+
+    if (programs != NULL)
+        programs->limit = limit_bytes;
+    return programs;
+}
+
+static void empty(sim_programs *programs, slot *s)
+{
+    if (s->arena == NULL)
+        return;
+    programs->bytes -= cs_arena_bytes(s->arena);
+    cs_arena_destroy(s->arena);
+    s->arena = NULL;
+}
+
+void sim__programs_destroy(sim_programs *programs)
+{
+    if (programs == NULL)
+        return;
+    for (size_t i = 0; i < N_SLOTS; i++)
+        empty(programs, &programs->slots[i]);
+    free(programs);
+}
+
+static bool is_key(const slot *s, uint64_t hash, size_t workload, const wl_config *config)
+{
+    return s->arena != NULL && s->hash == hash && s->workload == workload &&
+           memcmp(&s->config, config, sizeof *config) == 0;
+}
+
+/* The slot that holds the key, or the one to (re)use for it. */
+static slot *find(sim_programs *programs, uint64_t hash, size_t workload, const wl_config *config)
+{
+    slot *first = &programs->slots[hash % N_SLOTS], *unused = NULL;
+
+    for (size_t i = 0; i < MOST_PROBES; i++) {
+        slot *s = &programs->slots[(hash + i) % N_SLOTS];
+        if (is_key(s, hash, workload, config))
+            return s;
+        if (s->arena == NULL && unused == NULL)
+            unused = s;
+    }
+    return unused != NULL ? unused : first;
+}
+
+static void make_room(sim_programs *programs)
+{
+    while (programs->bytes > programs->limit) {
+        empty(programs, &programs->slots[programs->hand]);
+        programs->hand = (programs->hand + 1) % N_SLOTS;
+    }
+}
+
+cs_status sim__program_get(sim_programs *programs, const wl_workload *workload,
+                           size_t workload_index, const wl_config *config, const wl_program **out,
+                           cs_error *err)
+{
+    cs_status status = CS_OK;
+    uint64_t hash = cs_mix64(cs_hash(CS_HASH_START + workload_index, config, sizeof *config));
+    slot *s = find(programs, hash, workload_index, config);
+    cs_arena *arena = NULL;
+
+    if (is_key(s, hash, workload_index, config)) {
+        *out = s->program;
+        return CS_OK;
+    }
+    empty(programs, s);
+    make_room(programs);
+    arena = cs_arena_create(0);
+    if (arena == NULL)
+        return cs_fail(err, CS_ENOMEM, "table of programs");
+    CS_TRY(wl_program_build(workload, config, arena, &s->program, err));
+    s->hash = hash;
+    s->workload = workload_index;
+    s->config = *config;
+    s->arena = arena;
+    programs->bytes += cs_arena_bytes(arena);
+    arena = NULL;
+    *out = s->program;
+done:
+    cs_arena_destroy(arena);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Every schedule here is "warm up with w(s) forwards, then forward and backward in turn, then the
+ * remaining backwards"; they differ in w(s) and in how many weight gradients stage s puts off:
+ *
+ *   gpipe        w = m            Huang et al., NeurIPS 2019
+ *   1f1b         w = p-1-s        Narayanan et al., SC21
+ *   interleaved  w = 2(p-1-s) + (v-1)p
+ *   zb_h1        w = p-1-s,  puts off s   weight gradients    Qi et al., ICLR 2024
+ *   zb_h2        w = 2(p-1-s), puts off 2s weight gradients
+ */
+#include "sim/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ACTIONS = 1 << 24 };
+
+typedef struct {
+    int64_t per_later_stage; /* warm-up forwards per stage behind this one; -1: all */
+    int64_t per_chunk;       /* and p times this per further chunk */
+    int64_t delay_per_stage; /* weight gradients put off, times s */
+    bool split;              /* backward in two actions */
+} rule;
+
+static const rule rules[] = {
+    [WL_1F1B] = {1, 0, 0, false},        [WL_GPIPE] = {-1, 0, 0, false},
+    [WL_INTERLEAVED] = {2, 1, 0, false}, [WL_ZB_H1] = {1, 0, 1, true},
+    [WL_ZB_H2] = {2, 0, 2, true},
+};
+
+/* Writes actions of one stage and follows how many activations are held. */
+typedef struct {
+    sim_schedule *schedule;
+    sim_action *next;
+    int64_t held, most_held;
+    int64_t n_virtual; /* micro-batches times chunks */
+} writer;
+
+/* Micro-batch and chunk of the k-th forward: groups of p micro-batches run through all chunks. */
+static void put(writer *w, sim_action_kind kind, int64_t k)
+{
+    const sim_schedule *schedule = w->schedule;
+    int64_t p = (int64_t)schedule->n_stages, v = (int64_t)schedule->n_chunks;
+    int64_t chunk = k % (p * v) / p;
+
+    if (v == 1)
+        chunk = 0;
+    else if (kind != SIM_FORWARD)
+        chunk = v - 1 - chunk;
+    *w->next++ = (sim_action){
+        .kind = (uint8_t)kind,
+        .chunk = (uint8_t)chunk,
+        .micro_batch = (int32_t)(v == 1 ? k : k / (p * v) * p + k % p),
+    };
+    w->held += kind == SIM_FORWARD;
+    if (w->held > w->most_held)
+        w->most_held = w->held;
+}
+
+static void write_stage(writer *w, const rule *r, int64_t stage)
+{
+    int64_t p = (int64_t)w->schedule->n_stages, v = (int64_t)w->schedule->n_chunks;
+    int64_t n = w->n_virtual;
+    int64_t warm = r->per_later_stage < 0
+                       ? n
+                       : r->per_later_stage * (p - 1 - stage) + r->per_chunk * (v - 1) * p;
+    int64_t delay = r->delay_per_stage * stage;
+    int64_t forward = 0, weight = 0;
+
+    if (warm > n)
+        warm = n;
+    while (forward < warm)
+        put(w, SIM_FORWARD, forward++);
+    for (int64_t backward = 0; backward < n; backward++) {
+        if (forward < n)
+            put(w, SIM_FORWARD, forward++);
+        put(w, SIM_BACKWARD, backward);
+        if (!r->split)
+            w->held--;
+        else if (backward >= delay) {
+            put(w, SIM_WEIGHT, weight++);
+            w->held--;
+        }
+    }
+    while (r->split && weight < n) {
+        put(w, SIM_WEIGHT, weight++);
+        w->held--;
+    }
+}
+
+/* Marks the last action of each chunk that completes weight gradients. */
+static void mark_last(sim_action *action, size_t n, size_t n_chunks, sim_action_kind kind)
+{
+    for (size_t chunk = 0; chunk < n_chunks; chunk++)
+        for (size_t i = n; i-- > 0;)
+            if (action[i].kind == kind && action[i].chunk == chunk) {
+                action[i].last = true;
+                break;
+            }
+}
+
+static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
+{
+    if (s->capacity_actions < n_actions) {
+        sim_action *action = realloc(s->action, n_actions * sizeof *action);
+        if (action == NULL)
+            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu actions", n_actions);
+        s->action = action;
+        s->capacity_actions = n_actions;
+    }
+    if (s->capacity_stages < s->n_stages) {
+        double *in_flight = realloc(s->in_flight, s->n_stages * sizeof *in_flight);
+        if (in_flight == NULL)
+            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->n_stages);
+        s->in_flight = in_flight;
+        s->capacity_stages = s->n_stages;
+    }
+    return CS_OK;
+}
+
+static void write_forward_only(writer *w)
+{
+    for (int64_t k = 0; k < w->n_virtual; k++) {
+        put(w, SIM_FORWARD, k);
+        w->held--;
+    }
+}
+
+cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
+                             int64_t micro_batches, bool forward_only, sim_schedule *out,
+                             cs_error *err)
+{
+    cs_status status;
+    const rule *r = &rules[kind];
+    size_t kinds = forward_only ? 1 : r->split ? 3 : 2;
+    int64_t n = micro_batches * (int64_t)n_chunks;
+
+    if (n_chunks > 1 && micro_batches % (int64_t)n_stages != 0)
+        return cs_fail(err, CS_EINVAL,
+                       "interleaved schedule: %lld micro-batches %% %zu stages = %lld, must be 0",
+                       (long long)micro_batches, n_stages,
+                       (long long)(micro_batches % (int64_t)n_stages));
+    if (n < 1 || n > MOST_ACTIONS / 3 || (size_t)n * kinds > MOST_ACTIONS / n_stages)
+        return cs_fail(err, CS_EINVAL, "%lld micro-batches over %zu stages are too many actions",
+                       (long long)micro_batches, n_stages);
+    out->n_stages = n_stages;
+    out->n_chunks = n_chunks;
+    out->micro_batches = micro_batches;
+    out->n_actions = (size_t)n * kinds;
+    CS_TRY(reserve(out, out->n_actions * n_stages, err));
+    for (size_t stage = 0; stage < n_stages; stage++) {
+        sim_action *first = out->action + stage * out->n_actions;
+        writer w = {.schedule = out, .next = first, .n_virtual = n};
+        if (forward_only)
+            write_forward_only(&w);
+        else
+            write_stage(&w, r, (int64_t)stage);
+        mark_last(first, out->n_actions, n_chunks, r->split ? SIM_WEIGHT : SIM_BACKWARD);
+        out->in_flight[stage] = (double)w.most_held / (double)n_chunks;
+    }
+done:
+    return status;
+}
+
+void sim__schedule_fini(sim_schedule *schedule)
+{
+    free(schedule->action);
+    free(schedule->in_flight);
+    *schedule = (sim_schedule){0};
+}

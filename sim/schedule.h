@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Pipeline schedules as data (private to sim/): for each stage the order of its actions.
+ * GPipe: Huang et al. 2019.  1F1B and interleaved: Narayanan et al., SC21.  ZB-H1, ZB-H2: Qi et
+ * al., Zero Bubble Pipeline Parallelism, ICLR 2024. */
+#ifndef SIM_SCHEDULE_H
+#define SIM_SCHEDULE_H
+
+#include "workloads/workload.h"
+
+typedef enum { SIM_FORWARD, SIM_BACKWARD, SIM_WEIGHT } sim_action_kind;
+
+typedef struct {
+    uint8_t kind;  /* sim_action_kind */
+    uint8_t chunk; /* model chunk on this stage (virtual stages) */
+    bool last;     /* last backward (or weight) action of this chunk */
+    int32_t micro_batch;
+} sim_action;
+
+typedef struct {
+    size_t n_stages, n_chunks;
+    int64_t micro_batches;
+    size_t n_actions;   /* per stage */
+    sim_action *action; /* n_stages x n_actions */
+    double *in_flight;  /* per stage: most micro-batches whose activations are held, a chunk
+                           counting 1/n_chunks */
+    size_t capacity_actions, capacity_stages; /* of the arrays, kept between designs */
+} sim_schedule;
+
+/* Fills *out (its arrays grow as needed and are kept).  CS_EINVAL: interleaved with
+ * micro_batches % n_stages != 0, or more than 2^24 actions.  O(actions). */
+CS_MUST_USE cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
+                                         int64_t micro_batches, bool forward_only,
+                                         sim_schedule *out, cs_error *err);
+void sim__schedule_fini(sim_schedule *schedule);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Many equal blocks in a row without running each (private to sim/). */
+#ifndef SIM_SEGMENT_H
+#define SIM_SEGMENT_H
+
+#include "sim/lower.h"
+
+/* What a pass, or an action, does from a state whose `compute` is 0. */
+typedef struct {
+    sim_state state;
+    sim_account account;
+    sim_exit leave;
+    uint64_t sum;
+} sim_step;
+
+/* Steps already taken in this design, by (number of the pass or action, state). */
+typedef struct sim_memo sim_memo;
+sim_memo *sim__memo_create(void); /* NULL when out of memory */
+void sim__memo_destroy(sim_memo *memo);
+void sim__memo_reset(sim_memo *memo);
+/* NULL when not there.  `state` has compute 0. */
+const sim_step *sim__memo_find(const sim_memo *memo, uint32_t id, const sim_state *state);
+/* Forgets silently when full. */
+void sim__memo_put(sim_memo *memo, uint32_t id, const sim_state *state, const sim_step *step);
+
+/* The state with every time relative to its `compute`, and back. */
+sim_state sim__state_relative(const sim_state *state);
+void sim__state_shift(sim_state *state, sim_time by);
+bool sim__state_equal(const sim_state *a, const sim_state *b);
+void sim__account_add(sim_account *total, const sim_account *part, sim_time times);
+
+/* Where a run of blocks keeps what it needs. */
+typedef struct {
+    sim_memo *memo;  /* NULL: unrolled */
+    sim_time *times; /* room for the slots of any pass */
+    sim_timeline_fn timeline;
+    void *timeline_context;
+    const char *const *op_names;
+    int32_t stage;
+} sim_runner;
+
+/* Runs `n` >= 1 equal passes one after another. *leave is that of the last. */
+CS_MUST_USE cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass,
+                                       uint32_t id, int64_t n, sim_state *state,
+                                       sim_account *account, sim_exit *leave, cs_error *err);
+
+#endif

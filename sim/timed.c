@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/timed.h"
+
+#include <string.h>
+
+void sim__timing_reset(sim_timing *timing, const sim_job *job)
+{
+    timing->job = job;
+    timing->n = 0;
+    memset(timing->has_footprint, 0, sizeof timing->has_footprint);
+    memset(timing->has_boundary, 0, sizeof timing->has_boundary);
+}
+
+static cs_status footprint_of(sim_timing *timing, wl_group group, const sim_footprint **out,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    if (!timing->has_footprint[group]) {
+        CS_TRY(sim_footprint_make(timing->job->network, timing->job->mesh, timing->job->order,
+                                  group, &timing->footprint[group], err));
+        timing->has_footprint[group] = true;
+    }
+    *out = &timing->footprint[group];
+done:
+    return status;
+}
+
+static cs_status time_phases(const sim_phase *phase, size_t n, sim_timed *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    out->n_phases = n;
+    for (size_t i = 0; i < n; i++) {
+        out->phase[i].server = (uint8_t)(1 + phase[i].dim);
+        out->phase[i].others = (uint8_t)phase[i].other_dims;
+        CS_TRY(sim_time_from_s(phase[i].seconds, &out->phase[i].duration, err));
+    }
+done:
+    return status;
+}
+
+cs_status sim__timed_collective(sim_timing *timing, uint8_t kind, wl_group group, double bytes,
+                                const sim_timed **out, cs_error *err)
+{
+    cs_status status;
+    sim_phase phase[SIM_MAX_PHASES];
+    const sim_footprint *footprint;
+    sim_timed *timed;
+    size_t n;
+
+    for (size_t i = 0; i < timing->n; i++) {
+        timed = &timing->collective[i];
+        if (timed->kind == kind && timed->group == group && timed->bytes == bytes) {
+            *out = timed;
+            return CS_OK;
+        }
+    }
+    CS_TRY(footprint_of(timing, group, &footprint, err));
+    CS_TRY(sim_collective_phases(timing->job->network, footprint, (wl_collective)kind, bytes,
+                                 timing->job->routes, phase, &n, err));
+    if (timing->n == SIM_MOST_TIMED)
+        timing->n = 0; /* callers keep no pointer, so that the oldest may go */
+    timed = &timing->collective[timing->n++];
+    timed->kind = kind;
+    timed->group = group;
+    timed->bytes = bytes;
+    CS_TRY(time_phases(phase, n, timed, err));
+    *out = timed;
+done:
+    return status;
+}
+
+cs_status sim__timed_boundary(sim_timing *timing, bool backward, const sim_timed **out,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+    const sim_job *job = timing->job;
+    sim_phase phase[SIM_MAX_PHASES];
+    size_t n;
+
+    *out = &timing->boundary[backward];
+    if (timing->has_boundary[backward])
+        return CS_OK;
+    CS_TRY(sim_boundary_phases(job->network, job->mesh, job->order, job->program->boundary_bytes,
+                               backward, job->routes, phase, &n, err));
+    CS_TRY(time_phases(phase, n, &timing->boundary[backward], err));
+    timing->has_boundary[backward] = true;
+done:
+    return status;
+}
