@@ -142,18 +142,24 @@ static void fill_dimension(const sim_config *config, size_t d, sim_dim *out)
     };
 }
 
+void sim_config_network(const sim_config *config, size_t n_dims, sim_network *out)
+{
+    memset(out, 0, sizeof *out);
+    out->n_dims = n_dims;
+    for (size_t d = 0; d < n_dims; d++)
+        fill_dimension(config, d, &out->dim[d]);
+    out->multi_dim = config->collective.multi_dim;
+    out->scheduling = config->collective.scheduling;
+    out->chunks = config->collective.chunks;
+    out->endpoint_delay_s = config->collective.endpoint_delay;
+}
+
 void sim__layout_make(const sim_model *model, const sim_config *config, sim_layout *out)
 {
     const wl_config *w = &config->workload;
 
     memset(out, 0, sizeof *out);
-    out->network.n_dims = model->n_dims;
-    for (size_t d = 0; d < model->n_dims; d++)
-        fill_dimension(config, d, &out->network.dim[d]);
-    out->network.multi_dim = config->collective.multi_dim;
-    out->network.scheduling = config->collective.scheduling;
-    out->network.chunks = config->collective.chunks;
-    out->network.endpoint_delay_s = config->collective.endpoint_delay;
+    sim_config_network(config, model->n_dims, &out->network);
     out->mesh.size[WL_TP] = w->tp;
     out->mesh.size[WL_SP] = w->sp;
     out->mesh.size[WL_EP] = w->ep;

@@ -55,6 +55,9 @@ typedef struct {
     sim_device compute;
 } sim_config;
 
+/* The network and collective settings of a configuration with `n_dims` dimensions. */
+void sim_config_network(const sim_config *config, size_t n_dims, sim_network *out);
+
 /* The tables psa needs: fields of sim_config, implied rules, result names. */
 const psa_tables *sim_tables(void);
 
