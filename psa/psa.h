@@ -41,11 +41,14 @@ typedef struct {
     /* Name of the enumerator/size condition under which the field has no effect on a dimension of
      * size 1 (topology, algorithm, bandwidth): inactive there. */
     bool inactive_on_size_one;
+    bool optional; /* PSA_REAL with a NAN fallback: absent (NAN) where no file gives it */
 } psa_field;
 
 /* An implied constraint, always in force.  `expression` is in the PSA language over fields, facts
  * (`model.heads`) and other names; if one of its `model.` facts is absent the rule does not apply.
- * `relaxed_by` names the top-level key (allow_idle, uneven_stages) that switches it off, or NULL.
+ * `relaxed_by` says when it is out of force: "allow_idle" when that top-level key (or uneven_stages,
+ * memory_limit) is on, "!allow_idle" when it is off, "?network_cost" unless the PSA's objectives or
+ * constraints mention that result; NULL: never.
  * `per_dimension`: the expression mentions fields indexed by the name `d`, and holds for each d. */
 typedef struct {
     const char *name;       /* "tensor parallel divides heads" */
@@ -94,11 +97,31 @@ typedef struct psa_schema psa_schema;
  * tables (which must outlive the schema).  CS_EPARSE / CS_ESCHEMA with file:line:column. */
 CS_MUST_USE cs_status psa_schema_load(const char *path, const psa_tables *tables, psa_schema **out,
                                       cs_error *err);
+/* The same from memory: `psa` NULL reads the file `name`; `system` NULL reads what the PSA names.
+ * All texts are borrowed for the call. */
+typedef struct {
+    const char *name; /* stands for the file in messages; paths are relative to it */
+    const char *psa;
+    size_t psa_length;
+    const char *system;
+    size_t system_length;
+} psa_text;
+CS_MUST_USE cs_status psa_schema_parse(const psa_text *text, const psa_tables *tables,
+                                       psa_schema **out, cs_error *err);
 void psa_schema_destroy(psa_schema *schema); /* NULL is a no-op */
 
 /* The PSA's own document, for positions of what the caller parses (workload entries). */
 const cs_doc *psa_schema_doc(const psa_schema *schema);
-const cs_doc *psa_schema_system_doc(const psa_schema *schema);
+const cs_doc *psa_schema_system_doc(const psa_schema *schema); /* NULL: none */
+const cs_doc *psa_schema_device_doc(const psa_schema *schema); /* NULL: none */
+/* What is allowed but looks like a slip, such as a bandwidth of 50 B/s: "file:line:column: ...". */
+size_t psa_schema_n_warnings(const psa_schema *schema);
+const char *psa_schema_warning(const psa_schema *schema, size_t i); /* borrowed */
+/* Pinned starting designs (`starts:`, mappings of knob to value): the baseline with the values of
+ * start i, written into `config`. */
+size_t psa_schema_n_starts(const psa_schema *schema);
+CS_MUST_USE cs_status psa_schema_start(const psa_schema *schema, size_t i, void *config,
+                                       cs_error *err);
 const char *psa_schema_name(const psa_schema *schema);
 uint64_t psa_schema_hash(const psa_schema *schema); /* PSA + system + device files */
 size_t psa_schema_n_workloads(const psa_schema *schema);
@@ -139,6 +162,8 @@ CS_MUST_USE cs_status psa_schema_check(const psa_schema *schema, const void *con
 /* Number of written and implied constraints, their text and origin (for describe). */
 size_t psa_schema_n_constraints(const psa_schema *schema);
 const char *psa_schema_constraint_text(const psa_schema *schema, size_t i, bool *implied);
+/* Whether constraint i mentions a result: a limit, which decides feasible and not valid. */
+bool psa_schema_constraint_is_limit(const psa_schema *schema, size_t i);
 
 /* ---- objectives and limits ---- */
 
