@@ -49,6 +49,8 @@ cs_status cli_load_problem(const cli_context *cli, search_problem *problem, cs_e
     CS_TRY(split_stacks(&cli->args.stacks, stacks, &options.n_stacks, &storage, err));
     options.stacks = options.n_stacks > 0 ? stacks : NULL;
     CS_TRY(search_problem_load(&options, problem, err));
+    for (size_t i = 0; i < psa_schema_n_warnings(problem->schema) && !cli->args.quiet; i++)
+        fprintf(stderr, "cosmic-search: warning: %s\n", psa_schema_warning(problem->schema, i));
 done:
     free(storage);
     return status;

@@ -436,8 +436,8 @@ const cli_command cli_run = {
     .summary = "search a PSA file for its best design",
     .usage = "PSA [--agent A] [--evaluations N] [--seed S] [--stack S,..] [--fix K=V]...",
     .example = "cosmic-search run configs/psa/gpt3-175b-system3.yaml --evaluations 2000 --seed 1",
-    .options = "agent agent-command param evaluations timeout seed jobs study resume objective "
-               "stack fix warm-start gap out timing",
+    .options = "agent param evaluations timeout seed jobs study resume objective "
+               "stack fix warm-start out timing",
     .min_files = 1,
     .max_files = 1,
     .dictionary = dictionary,
