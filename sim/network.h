@@ -72,6 +72,8 @@ typedef struct {
     sim_span span[2 * SIM_MAX_DIMS];
     bool routed; /* not a product: flat ring over the listed order, routed dimension by dimension */
     wl_group axes;
+    sim_mesh mesh; /* what a routed ring is routed from; unused by products */
+    sim_order order;
 } sim_footprint;
 
 /* Footprint of the groups spanned by `axes` when the mesh is laid out by `order` on the network.
@@ -79,6 +81,11 @@ typedef struct {
 CS_MUST_USE cs_status sim_footprint_make(const sim_network *net, const sim_mesh *mesh,
                                          sim_order order, wl_group axes, sim_footprint *out,
                                          cs_error *err);
+
+/* The sibling parts of a group: `part` members, `stride` apart in the group's NPU order.  CS_EINVAL
+ * when they are no product of parts of its dimensions. */
+CS_MUST_USE cs_status sim_footprint_part(const sim_footprint *group, int64_t part, int64_t stride,
+                                         sim_footprint *out, cs_error *err);
 
 /* Routed rounds, kept between designs. One per thread; not thread-safe. */
 typedef struct sim_route_cache sim_route_cache;
@@ -109,13 +116,42 @@ CS_MUST_USE cs_status sim_boundary_phases(const sim_network *net, const sim_mesh
                                           sim_route_cache *cache, sim_phase *phase,
                                           size_t *n_phases, cs_error *err);
 
+/* One message between two NPUs (ids: dimension 1 varies fastest), dimension-ordered: a phase for
+ * each dimension crossed, one after the other.  CS_EINVAL for ids outside the network. */
+CS_MUST_USE cs_status sim_message_phases(const sim_network *net, int64_t src, int64_t dst,
+                                         double bytes, sim_phase *phase, size_t *n_phases,
+                                         cs_error *err);
+
+/* All-to-all of unequal sizes: bytes[i * n + j] from member i to member j of the group (members
+ * numbered by its spans, first one fastest).  Every span in turn, everything at once in each; a
+ * phase lasts as long as its busiest line of NPUs. Not kept: O(spans * n^2), allocates. */
+CS_MUST_USE cs_status sim_all_to_all_v_phases(const sim_network *net, const sim_footprint *group,
+                                              const double *bytes, sim_phase *phase,
+                                              size_t *n_phases, cs_error *err);
+
 /* Isolated time of one collective with its chunks flowing through the phases in `program` order
  * (one server per dimension, phase-major, chunk by chunk), int64 picoseconds. */
 int64_t sim_collective_isolated_ps(const sim_phase *phase, size_t n_phases, int64_t chunks);
 
+/* A collective as it is issued. */
+typedef struct {
+    const sim_footprint *group;
+    wl_collective type;
+    double bytes, issue_s;
+} sim_issue;
+
+/* Finish times of n collectives that share the dimensions, by net->scheduling: `program` (in the
+ * order given), `fifo` and `lifo` (by arrival at a dimension), `smallest` (least bytes first),
+ * `themis` (each chunk starts on the dimension least loaded so far; Rashidi et al., ISCA 2022).
+ * finish_s: n values, caller's.  Only `program` is monotone in bandwidths.  Event-driven:
+ * O(events * chunks), allocates. */
+CS_MUST_USE cs_status sim_collectives_schedule(const sim_network *net, const sim_issue *issue,
+                                               size_t n, sim_route_cache *cache, double *finish_s,
+                                               cs_error *err);
+
 /* Lower bound no algorithm may beat, seconds (DESIGN 5.3): all-reduce 2(n-1)/n*S/B, or S/B where
- * the switch reduces; others (n-1)/n*S/B; all-to-all on a ring by distances. For tests and
- * assertions. */
+ * the switch reduces; others (n-1)/n*S/B; broadcast and reduce S/B; all-to-all on rings and meshes
+ * by distances; times the oversubscription of a switch. For tests and assertions. */
 double sim_collective_bound_s(const sim_dim *dim, const sim_span *span, wl_collective type,
                               double bytes);
 

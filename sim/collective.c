@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A collective as phases: which span of its group it uses in which order and with what share of the
+ * bytes (DESIGN 5.3).  The hot path: one table look-up and a few multiplications a phase. */
+#include "sim/collective.h"
+
+/* How a kind walks over the spans of a group. */
+typedef enum { INWARD, OUTWARD } direction;
+typedef enum { FULL, DIVIDED } volume;
+
+typedef struct {
+    uint8_t direction; /* INWARD: innermost span first */
+    uint8_t volume;    /* DIVIDED: later (INWARD) or earlier (OUTWARD) spans have 1/n of it */
+} walk;
+
+static const walk walks[WL_N_COLLECTIVES] = {
+    [WL_ALL_REDUCE] = {INWARD, FULL},     [WL_REDUCE_SCATTER] = {INWARD, DIVIDED},
+    [WL_ALL_GATHER] = {OUTWARD, DIVIDED}, [WL_ALL_TO_ALL] = {INWARD, FULL},
+    [WL_BROADCAST] = {OUTWARD, FULL},     [WL_REDUCE] = {INWARD, FULL},
+    [WL_SCATTER] = {OUTWARD, DIVIDED},    [WL_GATHER] = {INWARD, DIVIDED},
+};
+
+static cs_status add_phase(const sim__plan *p, size_t span, int32_t kind, double bytes,
+                           sim_phase *phase, cs_error *err)
+{
+    const sim_span *s = &p->group->span[span];
+    const sim_dim *dim = &p->net->dim[s->dim];
+    const sim__kept *cost = NULL;
+    cs_status status = sim__route_cost(p->cache, dim, s->n, s->stride, kind, &cost, err);
+
+    if (status != CS_OK)
+        return status;
+    phase->dim = s->dim;
+    phase->other_dims = 0;
+    phase->seconds = sim__cost_seconds(cost, dim, p->net, bytes);
+    phase->bytes = cost->sent * bytes;
+    return CS_OK;
+}
+
+/* Reduce-scatter over all spans but the last, all-reduce there, all-gather back. */
+static cs_status hierarchical(const sim__plan *p, double bytes, sim_phase *phase, size_t *n,
+                              cs_error *err)
+{
+    size_t last = p->group->n_spans - 1;
+    double size = bytes;
+    cs_status status = CS_OK;
+
+    for (size_t i = 0; i < last; i++) {
+        CS_TRY(add_phase(p, p->order[i], WL_REDUCE_SCATTER, size, &phase[(*n)++], err));
+        size /= (double)p->group->span[p->order[i]].n;
+    }
+    CS_TRY(add_phase(p, p->order[last], WL_ALL_REDUCE, size, &phase[(*n)++], err));
+    for (size_t i = last; i-- > 0;) {
+        size *= (double)p->group->span[p->order[i]].n;
+        CS_TRY(add_phase(p, p->order[i], WL_ALL_GATHER, size, &phase[(*n)++], err));
+    }
+done:
+    return status;
+}
+
+static cs_status inward(const sim__plan *p, double bytes, bool divided, sim_phase *phase, size_t *n,
+                        cs_error *err)
+{
+    cs_status status = CS_OK;
+    double size = bytes;
+
+    for (size_t i = 0; i < p->group->n_spans; i++) {
+        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, &phase[(*n)++], err));
+        if (divided)
+            size /= (double)p->group->span[p->order[i]].n;
+    }
+done:
+    return status;
+}
+
+static cs_status outward(const sim__plan *p, double bytes, bool divided, sim_phase *phase,
+                         size_t *n, cs_error *err)
+{
+    cs_status status = CS_OK;
+    double size = bytes;
+
+    for (size_t i = 0; divided && i + 1 < p->group->n_spans; i++)
+        size /= (double)p->group->span[p->order[i]].n;
+    for (size_t i = p->group->n_spans; i-- > 0;) {
+        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, &phase[(*n)++], err));
+        if (divided && i > 0)
+            size *= (double)p->group->span[p->order[i - 1]].n;
+    }
+done:
+    return status;
+}
+
+cs_status sim__plan_phases(const sim__plan *p, double bytes, sim_phase *phase, size_t *n,
+                           cs_error *err)
+{
+    walk w = walks[p->type];
+
+    *n = 0;
+    if (p->type == WL_ALL_REDUCE && p->net->multi_dim == SIM_HIERARCHICAL)
+        return hierarchical(p, bytes, phase, n, err);
+    if (w.direction == INWARD)
+        return inward(p, bytes, w.volume == DIVIDED, phase, n, err);
+    return outward(p, bytes, w.volume == DIVIDED, phase, n, err);
+}
+
+cs_status sim_collective_phases(const sim_network *net, const sim_footprint *group,
+                                wl_collective type, double bytes, sim_route_cache *cache,
+                                sim_phase *phase, size_t *n_phases, cs_error *err)
+{
+    static const uint8_t in_order[2 * SIM_MAX_DIMS] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                       8, 9, 10, 11, 12, 13, 14, 15};
+    sim__plan plan = {net, group, cache, type, in_order};
+    double chunk = bytes / (double)(net->chunks > 1 ? net->chunks : 1);
+
+    *n_phases = 0;
+    if ((unsigned)type >= WL_N_COLLECTIVES || !(bytes >= 0))
+        return cs_fail(err, CS_EINVAL, "collective %d of %g bytes", (int)type, bytes);
+    if (group->n <= 1)
+        return CS_OK;
+    if (group->routed)
+        return sim__routed_phases(&plan, chunk, phase, n_phases, err);
+    return sim__plan_phases(&plan, chunk, phase, n_phases, err);
+}

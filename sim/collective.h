@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Phases of collectives (private to sim/). */
+#ifndef SIM_COLLECTIVE_H
+#define SIM_COLLECTIVE_H
+
+#include "sim/network_private.h"
+
+/* A collective to be laid out over the spans of its group. */
+typedef struct {
+    const sim_network *net;
+    const sim_footprint *group;
+    sim_route_cache *cache;
+    wl_collective type;
+    const uint8_t *order; /* spans in the order a reduce-scatter takes */
+} sim__plan;
+
+/* Phases of `bytes` (one chunk) over the spans of a product group. */
+CS_MUST_USE cs_status sim__plan_phases(const sim__plan *plan, double bytes, sim_phase *phase,
+                                       size_t *n_phases, cs_error *err);
+
+/* The one phase of a routed flat ring. */
+CS_MUST_USE cs_status sim__routed_phases(const sim__plan *plan, double bytes, sim_phase *phase,
+                                         size_t *n_phases, cs_error *err);
+
+/* The boundary between stages that are no product: a phase for each dimension crossed. */
+CS_MUST_USE cs_status sim__routed_boundary(const sim__plan *plan, double bytes, bool backward,
+                                           sim_phase *phase, size_t *n_phases, cs_error *err);
+
+#endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Groups that are no product of parts of dimensions: a flat ring over their members in placement
+ * order, and pipeline boundaries of such stages.  Messages are routed dimension by dimension over
+ * the links of the whole machine, all groups at once; those that cost the same are one class. */
+#include "sim/collective.h"
+#include "sim/group.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CLASSES = 128, MOST_GROUPS = 64 };
+static const int64_t MOST_PORTS = INT64_C(1) << 24;
+
+/* A message: hops, and load of its busiest link, by dimension.  Loads are of a step in which every
+ * member sends one byte, half of it each way round (two members: all of it to the other). */
+typedef struct {
+    double hops[SIM_MAX_DIMS], load[SIM_MAX_DIMS];
+} message_class;
+
+/* Everything the classes depend on; zeroed, then filled, so that bytes can be compared. */
+typedef struct {
+    int64_t n[SIM_MAX_DIMS], mesh[WL_N_AXES];
+    double oversubscription[SIM_MAX_DIMS];
+    int32_t topology[SIM_MAX_DIMS], order, n_dims, axes, boundary; /* 1 forward, 2 backward */
+} flat_key;
+
+struct sim__flat {
+    flat_key key;
+    sim__flat *next;
+    size_t bytes;
+    size_t n_classes, n_groups;
+    message_class *class;
+    double *count; /* n_groups x n_classes: messages of a class in a group (one way) */
+};
+
+typedef struct {
+    const flat_key *key;
+    sim__layout layout;
+    int64_t step[SIM_MAX_DIMS]; /* NPU ids between neighbours */
+    int ports[SIM_MAX_DIMS];
+    double *load[SIM_MAX_DIMS]; /* by NPU and port, over the bandwidth of the dimension */
+    sim__flat *out;
+} flat_build;
+
+enum { UP, DOWN, FABRIC };
+
+void sim__flat_destroy(sim__flat *list)
+{
+    while (list != NULL) {
+        sim__flat *next = list->next;
+        free(list->class);
+        free(list->count);
+        free(list);
+        list = next;
+    }
+}
+
+/* ---- routing ---- */
+
+/* Adds bytes to a link, or notes its load. */
+static void visit(const flat_build *b, size_t d, int64_t npu, int port, double weighted,
+                  message_class *seen)
+{
+    double *load = &b->load[d][npu * b->ports[d] + port];
+
+    if (seen == NULL)
+        *load += weighted;
+    else
+        seen->load[d] = fmax(seen->load[d], *load);
+}
+
+static void walk_way(const flat_build *b, size_t d, int64_t npu, int way, int64_t hops,
+                     double weighted, message_class *seen)
+{
+    int64_t N = b->key->n[d], c = npu / b->step[d] % N, base = npu - c * b->step[d];
+
+    for (int64_t i = 0; i < hops; i++) {
+        visit(b, d, base + c * b->step[d], way, weighted, seen);
+        c = (c + (way == UP ? 1 : N - 1)) % N;
+    }
+}
+
+static void walk_line(const flat_build *b, size_t d, int64_t npu, int64_t to, double bytes,
+                      message_class *seen)
+{
+    int64_t N = b->key->n[d], c = npu / b->step[d] % N, up = (to - c + N) % N, down = N - up;
+    double weighted = N > 2 ? 2 * bytes : bytes;
+
+    if (b->key->topology[d] == SIM_MESH || N == 2) {
+        walk_way(b, d, npu, to > c ? UP : DOWN, to > c ? to - c : c - to, weighted, seen);
+        return;
+    }
+    if (up <= down)
+        walk_way(b, d, npu, UP, up, up == down ? weighted / 2 : weighted, seen);
+    if (down <= up)
+        walk_way(b, d, npu, DOWN, down, up == down ? weighted / 2 : weighted, seen);
+}
+
+static void walk_switch(const flat_build *b, size_t d, int64_t npu, int64_t to, double bytes,
+                        message_class *seen)
+{
+    int64_t N = b->key->n[d], c = npu / b->step[d] % N, base = npu - c * b->step[d];
+
+    visit(b, d, npu, UP, bytes, seen);
+    visit(b, d, base + to * b->step[d], DOWN, bytes, seen);
+    if (b->key->oversubscription[d] > 1)
+        visit(b, d, base, FABRIC, bytes * b->key->oversubscription[d] / (double)N, seen);
+}
+
+/* One message over all dimensions. */
+static void walk(const flat_build *b, int64_t src, int64_t dst, double bytes, message_class *seen)
+{
+    int64_t at = src;
+
+    for (size_t d = 0; d < (size_t)b->key->n_dims; d++) {
+        int64_t N = b->key->n[d], from = at / b->step[d] % N, to = dst / b->step[d] % N;
+        sim__place place = {.topology = b->key->topology[d], .N = N, .n = N, .stride = 1};
+        if (from == to)
+            continue;
+        if (seen != NULL)
+            seen->hops[d] = sim__place_hops(&place, from, to);
+        if (place.topology == SIM_SWITCH)
+            walk_switch(b, d, at, to, bytes, seen);
+        else if (place.topology == SIM_FULLY_CONNECTED)
+            visit(b, d, at, (int)to, bytes * (double)(N - 1), seen);
+        else
+            walk_line(b, d, at, to, bytes, seen);
+        at += (to - from) * b->step[d];
+    }
+}
+
+/* ---- rings and boundaries ---- */
+
+/* The member after (or before) `rank`: its digits of the group counted up (or down) by one. */
+static int64_t neighbour(const flat_build *b, int64_t rank, bool before)
+{
+    for (size_t i = 0; i < b->layout.n; i++) {
+        const sim__digit *d = &b->layout.digit[i];
+        int64_t value = rank / d->stride % d->size;
+        bool carry = before ? value == 0 : value + 1 == d->size;
+        if ((d->axis & b->key->axes) == 0)
+            continue;
+        if (!carry)
+            return rank + (before ? -d->stride : d->stride);
+        rank += (before ? 1 : -1) * (d->size - 1) * d->stride;
+    }
+    return rank;
+}
+
+static bool starts_group(const flat_build *b, int64_t rank)
+{
+    for (size_t i = 0; i < b->layout.n; i++)
+        if ((b->layout.digit[i].axis & b->key->axes) != 0 &&
+            rank / b->layout.digit[i].stride % b->layout.digit[i].size != 0)
+            return false;
+    return true;
+}
+
+/* Where the message of `rank` across the boundary goes; -1: the last (first) stage sends none. */
+static int64_t across(const flat_build *b, int64_t rank)
+{
+    bool back = b->key->boundary == 2;
+    int64_t to = neighbour(b, rank, back);
+
+    return (back ? to < rank : to > rank) ? to : -1;
+}
+
+static void add_loads(const flat_build *b)
+{
+    for (int64_t rank = 0; rank < b->layout.used; rank++) {
+        int64_t next = neighbour(b, rank, false), before = neighbour(b, rank, true);
+        if (b->key->boundary != 0) {
+            int64_t to = across(b, rank);
+            if (to >= 0)
+                walk(b, rank, to, 1, NULL);
+            continue;
+        }
+        walk(b, rank, next, next == before ? 1 : 0.5, NULL);
+        if (next != before)
+            walk(b, rank, before, 0.5, NULL);
+    }
+}
+
+/* Number of the class of a message; past the limit it is merged into the last, upwards. */
+static size_t class_of(sim__flat *f, const message_class *m)
+{
+    message_class *last;
+
+    for (size_t i = 0; i < f->n_classes; i++)
+        if (memcmp(&f->class[i], m, sizeof *m) == 0)
+            return i;
+    if (f->n_classes < MOST_CLASSES) {
+        f->class[f->n_classes] = *m;
+        return f->n_classes++;
+    }
+    last = &f->class[MOST_CLASSES - 1];
+    for (size_t d = 0; d < SIM_MAX_DIMS; d++) {
+        last->hops[d] = fmax(last->hops[d], m->hops[d]);
+        last->load[d] = fmax(last->load[d], m->load[d]);
+    }
+    return MOST_CLASSES - 1;
+}
+
+static void keep_group(sim__flat *f, const double *count)
+{
+    double *last = &f->count[(MOST_GROUPS - 1) * MOST_CLASSES];
+
+    for (size_t g = 0; g < f->n_groups; g++)
+        if (memcmp(&f->count[g * MOST_CLASSES], count, MOST_CLASSES * sizeof *count) == 0)
+            return;
+    if (f->n_groups < MOST_GROUPS) {
+        memcpy(&f->count[f->n_groups++ * MOST_CLASSES], count, MOST_CLASSES * sizeof *count);
+        return;
+    }
+    for (size_t c = 0; c < MOST_CLASSES; c++)
+        last[c] = fmax(last[c], count[c]);
+}
+
+static size_t classify(const flat_build *b, int64_t from, int64_t to)
+{
+    message_class m = {{0}, {0}};
+
+    walk(b, from, to, 0, &m);
+    return class_of(b->out, &m);
+}
+
+static void classify_groups(const flat_build *b)
+{
+    for (int64_t first = 0; first < b->layout.used; first++) {
+        double count[MOST_CLASSES] = {0};
+        int64_t rank = first;
+        if (!starts_group(b, first))
+            continue;
+        do {
+            int64_t next = neighbour(b, rank, false);
+            count[classify(b, rank, next)]++;
+            rank = next;
+        } while (rank != first);
+        keep_group(b->out, count);
+    }
+}
+
+static void classify_boundary(const flat_build *b)
+{
+    for (int64_t rank = 0; rank < b->layout.used; rank++)
+        if (across(b, rank) >= 0)
+            (void)classify(b, rank, across(b, rank));
+}
+
+static cs_status allocate(flat_build *b, cs_error *err)
+{
+    sim__flat *f = b->out;
+    int64_t step = 1;
+
+    f->class = calloc(MOST_CLASSES, sizeof *f->class);
+    f->count = calloc((size_t)MOST_GROUPS * MOST_CLASSES, sizeof *f->count);
+    f->bytes = sizeof *f + MOST_CLASSES * sizeof *f->class +
+               (size_t)MOST_GROUPS * MOST_CLASSES * sizeof *f->count;
+    if (f->class == NULL || f->count == NULL)
+        return cs_fail(err, CS_ENOMEM, "a routed ring");
+    for (size_t d = 0; d < (size_t)b->key->n_dims; d++) {
+        bool full = b->key->topology[d] == SIM_FULLY_CONNECTED;
+        b->step[d] = step;
+        step *= b->key->n[d];
+        b->ports[d] = full ? (int)b->key->n[d] : 3;
+        if (b->layout.npus > MOST_PORTS / b->ports[d])
+            return cs_fail(err, CS_EINVAL, "network: %lld NPUs are too many to route a ring over",
+                           (long long)b->layout.npus);
+        b->load[d] = calloc((size_t)(b->layout.npus * b->ports[d]), sizeof *b->load[d]);
+        if (b->load[d] == NULL)
+            return cs_fail(err, CS_ENOMEM, "a routed ring");
+    }
+    return CS_OK;
+}
+
+static flat_key make_key(const sim__plan *p, int boundary)
+{
+    flat_key key;
+
+    memset(&key, 0, sizeof key);
+    key.n_dims = (int32_t)p->net->n_dims;
+    for (size_t d = 0; d < p->net->n_dims; d++) {
+        key.n[d] = p->net->dim[d].n;
+        key.topology[d] = p->net->dim[d].topology;
+        key.oversubscription[d] = p->net->dim[d].oversubscription;
+    }
+    memcpy(key.mesh, p->group->mesh.size, sizeof key.mesh);
+    key.order = p->group->order;
+    key.axes = p->group->axes;
+    key.boundary = boundary;
+    return key;
+}
+
+static cs_status build(const sim__plan *p, const flat_key *key, sim__flat **out, cs_error *err)
+{
+    flat_build b = {.key = key};
+    cs_status status = CS_OK;
+
+    b.out = calloc(1, sizeof *b.out);
+    if (b.out == NULL)
+        return cs_fail(err, CS_ENOMEM, "a routed ring");
+    b.out->key = *key;
+    CS_TRY(sim__layout_make(p->net, &p->group->mesh, p->group->order, &b.layout, err));
+    CS_TRY(allocate(&b, err));
+    add_loads(&b);
+    if (key->boundary != 0)
+        classify_boundary(&b);
+    else
+        classify_groups(&b);
+    *out = b.out;
+    b.out = NULL;
+done:
+    for (size_t d = 0; d < SIM_MAX_DIMS; d++)
+        free(b.load[d]);
+    sim__flat_destroy(b.out);
+    return status;
+}
+
+static cs_status find(const sim__plan *p, int boundary, const sim__flat **out, cs_error *err)
+{
+    flat_key key = make_key(p, boundary);
+    sim__flat **list = sim__route_flats(p->cache, &key, sizeof key), *f = *list;
+    cs_status status = CS_OK;
+
+    for (; f != NULL && memcmp(&f->key, &key, sizeof key) != 0; f = f->next)
+        continue;
+    if (f == NULL) {
+        CS_TRY(build(p, &key, &f, err));
+        sim__route_charge(p->cache, f->bytes);
+        list = sim__route_flats(p->cache, &key, sizeof key);
+        f->next = *list;
+        *list = f;
+    }
+    *out = f;
+done:
+    return status;
+}
+
+/* ---- seconds ---- */
+
+static double latency_of(const sim_network *net, const message_class *m)
+{
+    double sum = net->endpoint_delay_s;
+
+    for (size_t d = 0; d < net->n_dims; d++)
+        sum += m->hops[d] * net->dim[d].latency_s;
+    return sum;
+}
+
+/* Cut through: serialized once, where it is slowest. */
+static double serial_of(const sim_network *net, const message_class *m, double bytes)
+{
+    double most = 0;
+
+    for (size_t d = 0; d < net->n_dims; d++)
+        most = fmax(most, m->load[d] * bytes / net->dim[d].bandwidth_bytes_per_s);
+    return most;
+}
+
+/* n-1 steps of `bytes` each in which a step starts when the message before has come and the own one
+ * is sent: the longer of once around without the quickest message, and all at the slowest. */
+static double ring_seconds(const sim__plan *p, const sim__flat *f, double bytes)
+{
+    double longest = 0, n = (double)p->group->n;
+
+    for (size_t g = 0; g < f->n_groups; g++) {
+        double sum = 0, least = INFINITY;
+        for (size_t c = 0; c < f->n_classes; c++) {
+            double count = f->count[g * MOST_CLASSES + c];
+            double latency = latency_of(p->net, &f->class[c]);
+            double serial = serial_of(p->net, &f->class[c], bytes);
+            if (count <= 0)
+                continue;
+            sum += count * (latency + serial);
+            least = fmin(least, latency + serial);
+            longest = fmax(longest, latency + (n - 1) * serial);
+        }
+        longest = fmax(longest, sum - least);
+    }
+    return longest;
+}
+
+/* By neighbours, shortest way: floor(n/2) steps, floor(n^2/4) / 2 blocks each way. */
+static double exchange_seconds(const sim__plan *p, const sim__flat *f, double bytes)
+{
+    double longest = 0, steps = (double)(p->group->n / 2);
+    double blocks = floor((double)p->group->n * (double)p->group->n / 4);
+
+    if (p->group->n == 2)
+        blocks = 1;
+    for (size_t c = 0; c < f->n_classes; c++)
+        longest = fmax(longest, steps * latency_of(p->net, &f->class[c]) +
+                                    blocks * serial_of(p->net, &f->class[c], bytes));
+    return longest;
+}
+
+static double chain_seconds(const sim__plan *p, const sim__flat *f, double bytes)
+{
+    double latency = 0, serial = 0;
+
+    for (size_t c = 0; c < f->n_classes; c++) {
+        latency = fmax(latency, latency_of(p->net, &f->class[c]));
+        serial = fmax(serial, serial_of(p->net, &f->class[c], bytes));
+    }
+    return sim__pipelined((double)(p->group->n - 2), latency, serial);
+}
+
+static double routed_seconds(const sim__plan *p, const sim__flat *f, double bytes)
+{
+    double share = bytes / (double)p->group->n;
+
+    switch (p->type) {
+    case WL_ALL_REDUCE:
+        return 2 * ring_seconds(p, f, share);
+    case WL_ALL_TO_ALL:
+        return exchange_seconds(p, f, share);
+    case WL_BROADCAST:
+    case WL_REDUCE:
+        return chain_seconds(p, f, bytes);
+    default:
+        return ring_seconds(p, f, share);
+    }
+}
+
+static uint32_t dims_crossed(const sim__flat *f)
+{
+    uint32_t dims = 0;
+
+    for (size_t c = 0; c < f->n_classes; c++)
+        for (uint32_t d = 0; d < SIM_MAX_DIMS; d++)
+            if (f->class[c].hops[d] > 0)
+                dims |= 1u << d;
+    return dims;
+}
+
+cs_status sim__routed_phases(const sim__plan *p, double bytes, sim_phase *phase, size_t *n_phases,
+                             cs_error *err)
+{
+    const sim__flat *f = NULL;
+    double n = (double)p->group->n, share = (n - 1) / n;
+    uint32_t dims;
+    cs_status status = CS_OK;
+
+    *n_phases = 0;
+    CS_TRY(find(p, 0, &f, err));
+    dims = dims_crossed(f);
+    phase->dim = 0;
+    while ((dims >> phase->dim & 1) == 0)
+        phase->dim++;
+    phase->other_dims = dims & ~(1u << phase->dim);
+    phase->seconds = routed_seconds(p, f, bytes);
+    phase->bytes = bytes * (p->type == WL_ALL_REDUCE ? 2 * share : share);
+    if (p->type == WL_ALL_TO_ALL)
+        phase->bytes = bytes * floor(n * n / 4) / n;
+    if (p->net->reduction_bytes_per_s > 0 &&
+        (p->type == WL_ALL_REDUCE || p->type == WL_REDUCE_SCATTER || p->type == WL_REDUCE))
+        phase->seconds += share * bytes / p->net->reduction_bytes_per_s;
+    *n_phases = 1;
+done:
+    return status;
+}
+
+cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, sim_phase *phase,
+                               size_t *n_phases, cs_error *err)
+{
+    const sim__flat *f = NULL;
+    cs_status status = CS_OK;
+
+    *n_phases = 0;
+    CS_TRY(find(p, backward ? 2 : 1, &f, err));
+    for (size_t d = 0; d < p->net->n_dims; d++) {
+        const sim_dim *dim = &p->net->dim[d];
+        double seconds = 0;
+        for (size_t c = 0; c < f->n_classes; c++)
+            seconds = fmax(seconds, f->class[c].hops[d] * dim->latency_s +
+                                        f->class[c].load[d] * bytes / dim->bandwidth_bytes_per_s);
+        if ((dims_crossed(f) >> d & 1) != 0)
+            phase[(*n_phases)++] =
+                (sim_phase){(uint8_t)d, 0, seconds + p->net->endpoint_delay_s, bytes};
+    }
+done:
+    return status;
+}
