@@ -21,6 +21,15 @@ for command in run describe model simulate trials best front bench; do
     expect 0 'Exit codes' help "$command"
 done
 
+# Every option a command names in its table exists.
+for command in run describe model simulate trials best front bench collective; do
+    "$cli" $command --help >help.txt
+    for option in $(sed -n "/\.name = \"$command\"/,/\.min_files/p" "$root"/cli/*.c | tr -d '\n' |
+        sed -n 's/.*\.options *= *\([^,]*\),.*/\1/p' | tr -d '"'); do
+        grep -q -- "--$option" help.txt || fail "$command --help does not list --$option"
+    done
+done
+
 # ---- describe, model, simulate ----
 expect 0 'valid points' describe "$full"
 expect 0 '"raw_points": "[0-9]+"' describe "$full" -f json
