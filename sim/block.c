@@ -91,10 +91,10 @@ static void leave_block(const sweep *s, sim_state *state, sim_exit *leave)
 
     if (pass->output == SIM_SLOT_INPUT)
         cause = s->input_cause;
-    leave->output = s->times[pass->output];
+    leave->output = later(compute, s->times[pass->output]);
     leave->sent = pass->sent < 0 ? leave->output : s->times[pass->sent];
     state->compute = compute;
-    state->input = later(compute, leave->output);
+    state->input = leave->output;
     state->input_cause = state->input > compute ? cause : WL_DP;
     state->gathered = pass->gathered < 0 ? compute : later(compute, s->times[pass->gathered]);
     if (pass->reduced >= 0)

@@ -38,7 +38,7 @@ static cs_status begin(evaluation *e)
     if (w->dp < 1 || w->tp < 1 || w->sp < 1 || w->pp < 1 || w->ep < 1 || w->dp % w->ep != 0)
         return cs_fail(e->err, CS_EINVAL, "dp %lld %% ep %lld = %lld, must be 0", (long long)w->dp,
                        (long long)w->ep, (long long)(w->ep < 1 ? -1 : w->dp % w->ep));
-    sim__layout_make(e->model, e->config, &e->layout);
+    sim__config_layout(e->model, e->config, &e->layout);
     return CS_OK;
 }
 

@@ -154,7 +154,7 @@ void sim_config_network(const sim_config *config, size_t n_dims, sim_network *ou
     out->endpoint_delay_s = config->collective.endpoint_delay;
 }
 
-void sim__layout_make(const sim_model *model, const sim_config *config, sim_layout *out)
+void sim__config_layout(const sim_model *model, const sim_config *config, sim_layout *out)
 {
     const wl_config *w = &config->workload;
 

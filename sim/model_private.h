@@ -30,6 +30,6 @@ typedef struct {
     sim_mesh mesh;
 } sim_layout;
 
-void sim__layout_make(const sim_model *model, const sim_config *config, sim_layout *out);
+void sim__config_layout(const sim_model *model, const sim_config *config, sim_layout *out);
 
 #endif

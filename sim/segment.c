@@ -118,14 +118,19 @@ void sim__account_add(sim_account *total, const sim_account *part, sim_time time
     total->network += times * part->network;
 }
 
+static sim_time series(sim_time first, sim_time second, int64_t j)
+{
+    return (j + 1) * first + j * (j + 1) / 2 * (second - first);
+}
+
 /* Adds steps 0..j of an arithmetic series whose first two terms are given. */
 static void account_add_series(sim_account *total, const sim_account *first,
                                const sim_account *second, int64_t j)
 {
-    int64_t triangle = j * (j + 1) / 2;
-
-    sim__account_add(total, first, j + 1 - triangle);
-    sim__account_add(total, second, triangle);
+    total->compute += series(first->compute, second->compute, j);
+    for (size_t i = 0; i < SIM_WAIT_CAUSES; i++)
+        total->wait[i] += series(first->wait[i], second->wait[i], j);
+    total->network += series(first->network, second->network, j);
 }
 
 static void report(const sim_runner *runner, const sim_lowered *pass)

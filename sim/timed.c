@@ -40,31 +40,48 @@ done:
     return status;
 }
 
-cs_status sim__timed_collective(sim_timing *timing, uint8_t kind, wl_group group, double bytes,
+static bool same_key(const sim_collective_key *a, const sim_collective_key *b)
+{
+    return a->kind == b->kind && a->group == b->group && a->bytes == b->bytes &&
+           a->part == b->part && a->part_stride == b->part_stride;
+}
+
+static cs_status phases_of(sim_timing *timing, const sim_collective_key *key, sim_phase *phase,
+                           size_t *n, cs_error *err)
+{
+    cs_status status;
+    const sim_footprint *footprint;
+    sim_footprint part;
+
+    CS_TRY(footprint_of(timing, key->group, &footprint, err));
+    if (key->part != 0) {
+        CS_TRY(sim_footprint_part(footprint, key->part, key->part_stride, &part, err));
+        footprint = &part;
+    }
+    CS_TRY(sim_collective_phases(timing->job->network, footprint, (wl_collective)key->kind,
+                                 key->bytes, timing->job->routes, phase, n, err));
+done:
+    return status;
+}
+
+cs_status sim__timed_collective(sim_timing *timing, const sim_collective_key *key,
                                 const sim_timed **out, cs_error *err)
 {
     cs_status status;
     sim_phase phase[SIM_MAX_PHASES];
-    const sim_footprint *footprint;
     sim_timed *timed;
     size_t n;
 
-    for (size_t i = 0; i < timing->n; i++) {
-        timed = &timing->collective[i];
-        if (timed->kind == kind && timed->group == group && timed->bytes == bytes) {
-            *out = timed;
+    for (size_t i = 0; i < timing->n; i++)
+        if (same_key(&timing->collective[i].key, key)) {
+            *out = &timing->collective[i];
             return CS_OK;
         }
-    }
-    CS_TRY(footprint_of(timing, group, &footprint, err));
-    CS_TRY(sim_collective_phases(timing->job->network, footprint, (wl_collective)kind, bytes,
-                                 timing->job->routes, phase, &n, err));
+    CS_TRY(phases_of(timing, key, phase, &n, err));
     if (timing->n == SIM_MOST_TIMED)
         timing->n = 0; /* callers keep no pointer, so that the oldest may go */
     timed = &timing->collective[timing->n++];
-    timed->kind = kind;
-    timed->group = group;
-    timed->bytes = bytes;
+    timed->key = *key;
     CS_TRY(time_phases(phase, n, timed, err));
     *out = timed;
 done:

@@ -8,11 +8,17 @@
 
 enum { SIM_MOST_TIMED = 64, SIM_N_GROUPS = 1 << WL_N_AXES };
 
-/* Phases of one distinct collective; durations are of one chunk. */
+/* What a collective is: kind, group (and part of it), bytes. */
 typedef struct {
     uint8_t kind;
     wl_group group;
+    int32_t part, part_stride;
     double bytes;
+} sim_collective_key;
+
+/* Phases of one distinct collective; durations are of one chunk. */
+typedef struct {
+    sim_collective_key key;
     size_t n_phases;
     struct {
         uint8_t server, others;
@@ -34,8 +40,8 @@ typedef struct {
 void sim__timing_reset(sim_timing *timing, const sim_job *job);
 
 /* The phases of a collective of the block engine; valid until the next call. */
-CS_MUST_USE cs_status sim__timed_collective(sim_timing *timing, uint8_t kind, wl_group group,
-                                            double bytes, const sim_timed **out, cs_error *err);
+CS_MUST_USE cs_status sim__timed_collective(sim_timing *timing, const sim_collective_key *key,
+                                            const sim_timed **out, cs_error *err);
 /* The phases of the transfer across a stage boundary. */
 CS_MUST_USE cs_status sim__timed_boundary(sim_timing *timing, bool backward, const sim_timed **out,
                                           cs_error *err);
