@@ -39,6 +39,11 @@ typedef struct {
     double seconds;
     /* collective */
     const char *network, *system, *type, *bytes, *cases;
+    /* trace */
+    int64_t schema, control; /* wl_schema, wl_ctrl_mode */
+    const char *groups;
+    int64_t job_ranks, passes;
+    bool strict, force;
 } cli_args;
 
 typedef enum { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_REAL, CLI_CHOICE } cli_kind;

@@ -5,12 +5,22 @@
 #define CLI_COMMANDS_H
 
 #include "cli/cli.h"
+#include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective;
+    cli_front, cli_bench, cli_collective, cli_trace;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,
                                        report_format format, FILE *out, cs_error *err);
+
+/* Options of a trace from the command line. */
+wl_trace_options cli_trace_options(const cli_args *args);
+/* Loads and checks a trace; its warnings go to standard error.  *out is to be destroyed also after
+ * a failure. */
+CS_MUST_USE cs_status cli_trace_load(const cli_context *cli, const char *path, wl_trace **out,
+                                     cs_error *err);
+/* Tells how much will be written; refuses over 10 GB without --force. */
+CS_MUST_USE cs_status cli_check_size(const cli_context *cli, uint64_t bytes, cs_error *err);
 
 #endif

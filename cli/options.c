@@ -2,6 +2,7 @@
  *
  * Every option of every command in one table, and the parser it drives. */
 #include "cli/cli.h"
+#include "workloads/trace.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,6 +12,7 @@
 #define AT(field) offsetof(cli_args, field)
 
 static const char *const formats[] = {"table", "json", "csv", NULL};
+static const char *const control_modes[] = {"auto", "on", "off", NULL}; /* wl_ctrl_mode */
 
 /* 2^53: every integer up to it is exact in the double the table stores. */
 #define MOST 9007199254740992.0
@@ -71,6 +73,17 @@ const cli_option cli_options[] = {
      "collective: all_reduce, reduce_scatter, all_gather, all_to_all, ..."},
     {"bytes", 0, CLI_TEXT, AT(bytes), "B", 0, 0, 0, NULL, "size of the collective in bytes"},
     {"cases", 0, CLI_TEXT, AT(cases), "F.csv", 0, 0, 0, NULL, "table of collectives to predict"},
+    {"schema", 0, CLI_CHOICE, AT(schema), "auto|0.0.1|0.0.2|0.0.3|0.0.4|text", 0, 0, 0,
+     wl_schema_names, "schema of the trace; auto tells it by the content"},
+    {"control", 0, CLI_CHOICE, AT(control), "auto|on|off", 0, 0, 0, control_modes,
+     "whether control dependencies order nodes; auto: unless some are broken"},
+    {"groups", 0, CLI_TEXT, AT(groups), "F.json", 0, 0, 0, NULL,
+     "communicator groups; by default the file beside the trace"},
+    {"job-ranks", 0, CLI_INTEGER, AT(job_ranks), "N", 0, 0, 16777216, NULL,
+     "ranks of the job; 0: the highest rank and all below it"},
+    {"passes", 0, CLI_INTEGER, AT(passes), "N", 1, 1, 1e6, NULL, "iterations of a text workload"},
+    {"strict", 0, CLI_FLAG, AT(strict), NULL, 0, 0, 0, NULL, "warnings are errors"},
+    {"force", 0, CLI_FLAG, AT(force), NULL, 0, 0, 0, NULL, "write more than 10 GB"},
     {NULL, 0, CLI_FLAG, 0, NULL, 0, 0, 0, NULL, NULL},
 };
 
