@@ -46,13 +46,11 @@ build() {
         ! grep -q "^CMAKE_HOME_DIRECTORY:INTERNAL=$PWD\$" "$dir/CMakeCache.txt"; then
         rm -rf "$dir"
     fi
-    cmake -S . -B "$dir" "$@" >"$dir.log" 2>&1 || {
-        cat "$dir.log" >&2
+    mkdir -p "$dir"
+    # Quiet while all is well, everything that was said when not.
+    { cmake -S . -B "$dir" "$@" &&
+        cmake --build "$dir" --target "$target" -j "$(nproc)"; } >"$dir/build.log" 2>&1 || {
+        cat "$dir/build.log" >&2
         exit 1
     }
-    cmake --build "$dir" --target "$target" -j "$(nproc)" >"$dir.log" 2>&1 || {
-        cat "$dir.log" >&2
-        exit 1
-    }
-    rm -f "$dir.log"
 }
