@@ -70,6 +70,9 @@ typedef struct wl_model wl_model;
 /* Reads a model file, or a Hugging Face config.json (told by its content).  CS_ESCHEMA with the
  * position for operators whose letters do not fit.  The caller owns *out. */
 CS_MUST_USE cs_status wl_model_load(const char *path, wl_model **out, cs_error *err);
+/* The same from `length` bytes of text; `name` stands for the file in messages. */
+CS_MUST_USE cs_status wl_model_parse(const char *text, size_t length, const char *name,
+                                     wl_model **out, cs_error *err);
 void wl_model_destroy(wl_model *model); /* NULL is a no-op */
 const char *wl_model_name(const wl_model *model);
 uint64_t wl_model_hash(const wl_model *model);
@@ -149,6 +152,10 @@ typedef struct {
     double memory_bytes; /* bytes read + written */
     double m, n, k;      /* GEMM shape (0: not a GEMM) */
     double bytes;        /* collective: whole tensor of the group, DESIGN 5.3 */
+    double host_bytes;   /* moved over the link to host memory beside the item (offload) */
+    /* Collective on a part of the group only: `part` members, `part_stride` apart in NPU order (the
+     * siblings do the same); 0: all members.  Hybrid sharding and replicated K, V need it. */
+    int32_t part, part_stride;
 } wl_item;
 
 typedef struct {
@@ -160,7 +167,8 @@ typedef struct {
 /* Gather of a block's weights (sharding: weights); one per distinct group (experts apart). */
 typedef struct {
     wl_group group;
-    double bytes; /* whole tensor of the group: what one NPU holds when gathered */
+    double bytes;              /* whole tensor of the group: what one NPU holds when gathered */
+    int32_t part, part_stride; /* as in wl_item */
 } wl_gather;
 #define WL_MAX_GATHERS 3
 
@@ -168,6 +176,7 @@ typedef struct {
  * gradients are reduced every micro-batch both backward variants do it; else only backward_last. */
 typedef struct {
     const char *name;
+    bool head; /* computes the loss: what it saves is booked as logits */
     wl_pass forward, backward, backward_last;
     wl_gather gather[WL_MAX_GATHERS];
     size_t n_gathers;
@@ -206,6 +215,7 @@ typedef struct {
     double model_flops_causal; /* causal halved */
     double hardware_flops;     /* what NPUs execute: + recompute + redundant + flash recompute */
     double recompute_flops, redundant_flops;
+    double flash_flops; /* part of recompute_flops: scores computed again by flash backward */
 } wl_flops;
 
 /* Everything the engine needs for one workload under one split. */
@@ -232,6 +242,8 @@ CS_MUST_USE cs_status wl_program_build(const wl_workload *workload, const wl_con
  * flight there: in_flight counts stage-chunks whose activations are held at the worst moment. */
 typedef struct {
     double weights, gradients, optimizer, activations, gathered, communication, logits, kv_cache;
+    double
+        transient; /* live only inside one block: its gradients, gathered or recomputed tensors */
     double total;
 } wl_memory;
 wl_memory wl_stage_memory(const wl_program *program, const wl_config *config, size_t stage,

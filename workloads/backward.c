@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Backward pass of a block.  Layout changes are transposed; an operand's gradient is complete when
+ * its last consumer has contributed, and its collective is issued then, before the weight gradients
+ * that do not depend on it, so that they hide it (Korthikanti et al. 2022, section 4.2). */
+#include "workloads/workload_private.h"
+
+/* Backward of unfused attention per score element: dP written and read with mask, softmax backward
+ * reads P and dP and writes dS, dQ and dK read dS, dV reads the dropped scores. */
+#define SCORE_BYTES_BACKWARD 19.0
+/* Flash attention computes the scores again: five products instead of four (Dao et al. 2022). */
+#define FLASH_BACKWARD 2.5
+#define PLAIN_BACKWARD 2.0
+
+/* Layout a tensor's gradient is brought to before its producer's backward: partial sums in forward
+ * have whole gradients. */
+static wl__layout dual(wl__layout layout)
+{
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (layout.at[a] == WL__PARTIAL)
+            layout.at[a] = WL__WHOLE;
+    return layout;
+}
+
+/* Layout in which an operator yields the gradient of operand i. */
+static wl__layout gradient_layout(const wl__plan *plan, size_t i)
+{
+    wl__layout layout = dual(plan->need[i]);
+
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (plan->split[a] >= 0 && layout.at[a] == WL__WHOLE)
+            layout.at[a] = WL__PARTIAL;
+    return layout;
+}
+
+static bool dropped(const wl__build *b, int16_t tensor)
+{
+    return b->block->tensor[tensor].producer >= 0 && !b->saved[tensor];
+}
+
+int16_t wl__operand(wl__build *b, int16_t tensor)
+{
+    if (b->of[tensor] >= 0)
+        return b->of[tensor];
+    if (dropped(b, tensor) && b->block->op[b->block->tensor[tensor].producer].kernel->cheap)
+        wl__forward_op(b, (size_t)b->block->tensor[tensor].producer);
+    if (b->of[tensor] < 0)
+        b->of[tensor] = wl__value_add(b, tensor, dual(b->home[tensor]), false);
+    return b->of[tensor];
+}
+
+static void flush(wl__build *b)
+{
+    for (size_t i = 0; i < b->n_pending; i++) {
+        const wl__op *op = &b->block->op[b->pending[i].op];
+        const wl__plan *plan = &b->plan[b->pending[i].op];
+        const size_t weight = (size_t)b->pending[i].operand;
+        const wl__tensor *w = &b->block->tensor[op->in[weight]];
+        wl_item item = {.kind = WL_COMPUTE, .weight_gradient = true, .op = b->pending[i].op};
+
+        item.memory_bytes = wl__result_bytes(b, op, plan) + wl__operand_bytes(b, op, plan, 0) +
+                            wl__elements(b, w, plan->need[weight]) * b->bytes.gradient;
+        if (op->n_in > 2) /* the bias gradient sums the same rows */
+            item.memory_bytes += wl__result_bytes(b, op, plan);
+        item.m = b->pending[i].m;
+        item.n = b->pending[i].n;
+        item.k = b->pending[i].k;
+        wl__item_flops(b, op, plan, 1.0, &item);
+        wl__item_dep(b, &item, b->pending[i].gradient);
+        wl__item_dep(b, &item, b->pending[i].input);
+        wl__emit(b, &item);
+    }
+    b->n_pending = 0;
+}
+
+/* Backward of a linear kernel that the axis does not split hands partial gradients on. */
+static wl__layout keep_partial(const wl__build *b, int16_t op, wl__layout from, wl__layout to)
+{
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (op >= 0 && b->block->op[op].kernel->linear && b->plan[op].split[a] < 0 &&
+            from.at[a] == WL__PARTIAL)
+            to.at[a] = WL__PARTIAL;
+    return to;
+}
+
+/* All consumers have contributed: bring the parts to the tensor's own layout and add them. */
+static void finish(wl__build *b, int16_t t, int16_t op)
+{
+    int16_t sum = -1;
+    wl__layout to = dual(b->home[t]);
+
+    if (b->n_contributions[t] == 1)
+        to = keep_partial(b, b->block->tensor[t].producer, b->value[b->contribution[t][0]].layout,
+                          to);
+    for (size_t i = 0; i < b->n_contributions[t]; i++) {
+        const int16_t part = wl__convert(b, b->contribution[t][i], to, op);
+
+        sum = sum < 0 ? part : wl__merge(b, sum, part);
+    }
+    b->grad[t] = sum;
+    flush(b);
+}
+
+/* Adds a contribution of operator `op` to the gradient of tensor t; `item` (or -1) computed it and
+ * reads what it adds to. */
+static void contribute(wl__build *b, int16_t t, int16_t value, int16_t item, int16_t op)
+{
+    const wl__tensor *tensor = &b->block->tensor[t];
+    size_t i = 0;
+
+    if (!tensor->needs_gradient || b->failed)
+        return;
+    while (i < b->n_contributions[t] &&
+           !wl__layout_equal(b->value[b->contribution[t][i]].layout, b->value[value].layout))
+        i++;
+    if (i == 4) {
+        b->failed = true;
+        return;
+    }
+    if (i < b->n_contributions[t]) {
+        if (item >= 0)
+            b->item[item].memory_bytes += wl__elements(b, tensor, b->value[value].layout) *
+                                          wl__element_bytes(b, tensor, true);
+        value = wl__merge(b, b->contribution[t][i], value);
+    } else {
+        b->n_contributions[t]++;
+    }
+    b->contribution[t][i] = value;
+    if (--b->uses[t] == 0)
+        finish(b, t, op);
+}
+
+static void weights_dep(const wl__build *b, wl_item *item)
+{
+    if (b->config->sharding == WL_SHARD_WEIGHTS && item->n_deps < WL_MAX_DEPS)
+        item->dep[item->n_deps++] = WL_DEP_WEIGHTS;
+}
+
+/* Gradient of operand `to` of an einsum: the result's gradient times the other operand. */
+static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_t other)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    const wl__tensor *x = &b->block->tensor[op->in[to]];
+    wl_item item = {.kind = WL_COMPUTE, .op = o};
+    const wl__layout layout = gradient_layout(plan, to);
+    int16_t value, index;
+
+    item.memory_bytes = wl__result_bytes(b, op, plan) + wl__operand_bytes(b, op, plan, 1 - to) +
+                        wl__elements(b, x, layout) * wl__element_bytes(b, x, true);
+    wl__gemm_shape(b, op, plan, &item);
+    if (to == 0) { /* dX: contraction and columns change places */
+        const double n = item.n;
+
+        item.n = item.k;
+        item.k = n;
+    }
+    wl__item_flops(b, op, plan, 1.0, &item);
+    wl__item_dep(b, &item, g);
+    wl__item_dep(b, &item, other);
+    if (b->block->tensor[op->in[1 - to]].parameter)
+        weights_dep(b, &item);
+    index = wl__emit(b, &item);
+    value = wl__value_add(b, op->in[to], layout, true);
+    wl__value_dep(b, value, index);
+    contribute(b, op->in[to], value, index, o);
+}
+
+static void einsum_backward(wl__build *b, int16_t o, int16_t g)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    const bool weight = b->block->tensor[op->in[1]].parameter;
+    const bool data = b->block->tensor[op->in[0]].needs_gradient;
+    /* the saved operand is gathered first, beside dX */
+    const int16_t x = wl__convert(b, wl__operand(b, op->in[0]), plan->need[0], o);
+
+    if (weight) {
+        wl_item shape = {0};
+
+        wl__gemm_shape(b, op, plan, &shape);
+        b->pending[b->n_pending].op = o;
+        b->pending[b->n_pending].gradient = g;
+        b->pending[b->n_pending].operand = 1;
+        b->pending[b->n_pending].input = x;
+        b->pending[b->n_pending].m = shape.k;
+        b->pending[b->n_pending].n = shape.n;
+        b->pending[b->n_pending++].k = shape.m;
+        if (data)
+            einsum_operand(b, o, g, 0, -1);
+        else
+            flush(b);
+        return;
+    }
+    if (data)
+        einsum_operand(b, o, g, 0, wl__convert(b, wl__operand(b, op->in[1]), plan->need[1], o));
+    if (b->block->tensor[op->in[1]].needs_gradient)
+        einsum_operand(b, o, g, 1, x);
+}
+
+/* Residual additions and the like hand the gradient on; an item remains only for dropout masks and
+ * the gradients of biases. */
+static void pass_through_backward(wl__build *b, int16_t o, int16_t g)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    const bool mask = wl__has_mask(b, op);
+    const double bytes = wl__result_bytes(b, op, plan);
+    wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
+    int16_t branch = g;
+
+    item.memory_bytes = bytes;
+    if (mask)
+        item.memory_bytes +=
+            bytes + wl__elements(b, &b->block->tensor[op->out], plan->out); /* 1-byte mask */
+    wl__item_dep(b, &item, g);
+    if (mask || op->n_data < op->n_in) {
+        const int16_t index = wl__emit(b, &item);
+
+        if (mask) {
+            branch = wl__value_add(b, op->out, b->value[g].layout, true);
+            wl__value_dep(b, branch, index);
+        }
+    }
+    for (size_t i = 0; i < op->n_data; i++)
+        contribute(b, op->in[i], i == 0 ? g : branch, -1, o);
+}
+
+/* Bytes and inputs of a kernel's backward: the gradient, what it saved, the gradients it writes. */
+static void kernel_reads(wl__build *b, int16_t o, wl_item *item, int16_t *values)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+
+    item->memory_bytes = wl__result_bytes(b, op, plan);
+    for (size_t i = 0; i < op->n_in; i++) {
+        const bool data = i < op->n_data;
+
+        if (!data) {
+            item->memory_bytes += wl__operand_bytes(b, op, plan, i);
+            item->memory_bytes += wl__elements(b, &b->block->tensor[op->in[i]], plan->need[i]) *
+                                  (op->kernel->lookup ? 0.0 : b->bytes.gradient);
+            continue;
+        }
+        item->memory_bytes += wl__operand_bytes(b, op, plan, i);
+        if ((op->kernel->saves >> i & 1) != 0) {
+            wl__layout need = plan->need[i];
+
+            values[i] = wl__operand(b, op->in[i]);
+            if (wl__rings(b, op) && i > 0)
+                need.at[WL_SP] = b->value[values[i]].layout.at[WL_SP];
+            values[i] = wl__convert(b, values[i], dual(need), o);
+            item->memory_bytes += wl__operand_bytes(b, op, plan, i);
+            wl__item_dep(b, item, values[i]);
+        }
+    }
+}
+
+static void attention_cost(wl__build *b, int16_t o, wl_item *item)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    const double before = b->hardware;
+
+    if (b->config->attention == WL_ATTENTION_GPT2022) {
+        item->memory_bytes += SCORE_BYTES_BACKWARD * wl__scores(b, op, plan);
+        wl__item_flops(b, op, plan, PLAIN_BACKWARD, item);
+        return;
+    }
+    item->memory_bytes += wl__result_bytes(b, op, plan); /* the saved result */
+    wl__item_flops(b, op, plan, FLASH_BACKWARD, item);
+    b->flash += (b->hardware - before) * (1.0 - PLAIN_BACKWARD / FLASH_BACKWARD);
+}
+
+/* Unfused attention under `selective`: the core runs again before its backward. */
+static void core_again(wl__build *b, int16_t o)
+{
+    const double before = b->hardware;
+
+    wl__forward_op(b, (size_t)o);
+    b->again += b->hardware - before;
+}
+
+static void kernel_backward(wl__build *b, int16_t o, int16_t g)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
+    int16_t values[WL__MAX_IN] = {-1, -1, -1, -1, -1, -1, -1, -1}, index, ring = -1;
+
+    if (op->kernel->keys && b->config->recompute == WL_RECOMPUTE_SELECTIVE && b->recompute &&
+        b->config->attention == WL_ATTENTION_GPT2022)
+        core_again(b, o);
+    wl__item_dep(b, &item, g);
+    kernel_reads(b, o, &item, values);
+    if (op->kernel->keys)
+        attention_cost(b, o, &item);
+    else
+        wl__item_flops(b, op, plan, 2.0, &item);
+    if (op->n_data < op->n_in)
+        weights_dep(b, &item);
+    if (wl__rings(b, op))
+        ring = wl__ring_emit(b, op, plan, WL_ALL_GATHER, values);
+    item.weight_gradient = op->n_data == 0;
+    index = wl__emit(b, &item);
+    if (ring >= 0) /* dK and dV travel the ring as well */
+        ring = wl__ring_emit(b, op, plan, WL_REDUCE_SCATTER, values);
+    for (size_t i = 0; i < op->n_data; i++) {
+        wl__layout layout = gradient_layout(plan, i);
+        int16_t value;
+
+        layout = keep_partial(b, o, b->value[g].layout, layout);
+        if (ring >= 0 && i > 0)
+            layout.at[WL_SP] = b->home[op->in[i]].at[WL_SP];
+        value = wl__value_add(b, op->in[i], layout, true);
+        wl__value_dep(b, value, index);
+        if (ring >= 0 && i > 0)
+            wl__value_dep(b, value, ring);
+        contribute(b, op->in[i], value, index, o);
+    }
+}
+
+static void loss_backward(wl__build *b, int16_t o)
+{
+    const wl__op *op = &b->block->op[o];
+    const wl__plan *plan = &b->plan[o];
+    wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
+    int16_t value, index;
+
+    item.memory_bytes = 2.0 * wl__operand_bytes(b, op, plan, 0);
+    item.dep[item.n_deps++] = WL_DEP_INPUT;
+    wl__item_dep(b, &item, wl__operand(b, op->in[0]));
+    index = wl__emit(b, &item);
+    value = wl__value_add(b, op->in[0], plan->need[0], true);
+    wl__value_dep(b, value, index);
+    contribute(b, op->in[0], value, index, o);
+}
+
+static void op_backward(wl__build *b, int16_t o)
+{
+    const wl__op *op = &b->block->op[o];
+    int16_t g;
+
+    if (op->kernel->loss) {
+        loss_backward(b, o);
+        return;
+    }
+    if (op->out < 0 || b->grad[op->out] < 0)
+        return;
+    g = b->grad[op->out];
+    g = wl__convert(b, g, keep_partial(b, o, b->value[g].layout, dual(b->plan[o].out)), o);
+    if (op->kernel == &wl__einsum)
+        einsum_backward(b, o, g);
+    else if (op->kernel->pass_through)
+        pass_through_backward(b, o, g);
+    else
+        kernel_backward(b, o, g);
+}
+
+/* Forward once more from the saved input; what it computes is at hand for the backward items, but
+ * its gathers are dropped (a gather is shared within one pass). */
+static void recompute_all(wl__build *b)
+{
+    for (size_t t = 0; t < b->block->n_tensors; t++)
+        if (!b->block->tensor[t].parameter && b->block->tensor[t].producer < 0)
+            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t], false);
+    for (size_t o = 0; o < b->block->n_ops; o++)
+        wl__forward_op(b, o);
+    for (size_t t = 0; t < b->block->n_tensors; t++) {
+        const int16_t old = b->of[t];
+
+        if (old < 0)
+            continue;
+        b->of[t] = wl__value_add(b, (int16_t)t, dual(b->home[t]), false);
+        for (size_t i = 0; i < b->value[old].n_deps; i++)
+            wl__value_dep(b, b->of[t], b->value[old].dep[i]);
+    }
+    b->again += b->hardware;
+}
+
+/* Uses through which a gradient will come: operands of operators whose result has one. */
+static void uses_count(wl__build *b)
+{
+    for (size_t t = 0; t < b->block->n_tensors; t++)
+        b->uses[t] = 0;
+    for (size_t o = b->block->n_ops; o-- > 0;) {
+        const wl__op *op = &b->block->op[o];
+        const bool live = op->kernel->loss ||
+                          (op->out >= 0 && (op->out == b->block->output || b->uses[op->out] > 0));
+
+        for (size_t i = 0; live && i < op->n_data; i++)
+            b->uses[op->in[i]]++;
+    }
+    if (b->block->output >= 0)
+        b->uses[b->block->output]++;
+}
+
+static wl__layout stream_of(const wl__build *b, int16_t t)
+{
+    wl__layout layout = b->stream;
+
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (layout.at[a] >= 0 && (b->block->tensor[t].mask >> layout.at[a] & 1) == 0)
+            layout.at[a] = WL__WHOLE;
+    return layout;
+}
+
+static void incoming(wl__build *b)
+{
+    const int16_t t = b->block->output;
+    int16_t value;
+
+    if (t < 0)
+        return;
+    value = wl__value_add(b, t, stream_of(b, t), true);
+    wl__value_dep(b, value, WL_DEP_INPUT);
+    contribute(b, t, value, -1, b->block->tensor[t].producer);
+}
+
+void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
+{
+    const bool every = b->config->sharding >= WL_SHARD_GRADIENTS;
+    int16_t output = -1;
+
+    wl__pass_begin(b);
+    if (b->recompute && b->config->recompute == WL_RECOMPUTE_FULL)
+        recompute_all(b);
+    uses_count(b);
+    incoming(b);
+    for (size_t o = b->block->n_ops; o-- > 0 && !b->failed;)
+        op_backward(b, (int16_t)o);
+    flush(b);
+    if (b->block->input >= 0 && b->grad[b->block->input] >= 0)
+        output = wl__convert(b, b->grad[b->block->input], stream_of(b, b->block->input), 0);
+    if (every)
+        wl__reductions(b);
+    *plain = wl__pass_end(b, output);
+    *last = *plain;
+    if (!every) {
+        wl__reductions(b);
+        *last = wl__pass_end(b, output);
+    }
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The parsed model and the state of one program build, shared inside workloads/.
+ *
+ * A model is dimensions with roles, tensors over them and operators; everything is an index once
+ * loaded, so a build never looks at a name.  A build lays every tensor out over the four axes that
+ * cut tensors (tp, sp, ep, dp) and emits items: `plan` fixes the layouts, `forward` and `backward`
+ * walk the operators and let collectives arise from layout differences (DESIGN 5.1). */
+#ifndef WORKLOAD_PRIVATE_H
+#define WORKLOAD_PRIVATE_H
+
+#include "workloads/workload.h"
+
+enum {
+    WL__MAX_RANK = 8,
+    WL__MAX_LOOPS = 12,
+    WL__MAX_DIMS = 62,
+    WL__MAX_OPS = 96,
+    WL__MAX_TENSORS = 224,
+    WL__MAX_IN = 8,
+    WL__MAX_BLOCKS = 16,
+    WL__MAX_STACK = 64,
+    WL__MAX_ITEMS = 640,
+    WL__MAX_VALUES = 1200,
+    WL__AXES = 4 /* tp, sp, ep, dp: the axes that cut tensors; pp cuts the stack */
+};
+
+typedef enum {
+    WL__BATCH,
+    WL__SEQUENCE,
+    WL__HIDDEN,
+    WL__HEADS,
+    WL__KV_HEADS,
+    WL__HEAD_DIM,
+    WL__FFN,
+    WL__VOCABULARY,
+    WL__EXPERTS,
+    WL__CAPACITY, /* tokens of one expert */
+    WL__NONE,
+    WL__N_ROLES
+} wl__role;
+extern const char *const wl__role_names[];
+
+typedef struct {
+    const char *name;
+    int32_t role;
+    int64_t size; /* 0 for batch, sequence, capacity: known at build */
+    int64_t top_k;
+} wl__dim;
+
+typedef struct {
+    const char *name;
+    uint8_t rank, dim[WL__MAX_RANK];
+    uint64_t mask; /* bit per dimension */
+    bool parameter;
+    bool needs_gradient;
+    bool fp32;                     /* logits */
+    int16_t tie_block, tie_tensor; /* parameter that lives elsewhere; -1: here */
+    bool tied;                     /* used in two blocks: here and where it is tied to */
+    int16_t producer;              /* operator, -1: block input or parameter */
+    int16_t first_use, last_use;   /* operators; -1: none */
+} wl__tensor;
+
+/* What an operator does besides its einsum letters: one const row a kernel. */
+typedef struct {
+    const char *name;
+    uint8_t data_inputs_min, data_inputs_max; /* activations; parameters follow */
+    bool needs_parameter;
+    bool needs_shape;  /* the result's dimensions stand in the file (`shape:`) */
+    bool linear;       /* partial sums pass through */
+    bool pass_through; /* backward hands the gradient on unchanged */
+    bool loss;         /* ends the model: no result, fp32 input */
+    bool lookup;       /* reads only the rows it needs of its parameter */
+    bool aligned;      /* capacity stands for batch and sequence (dispatch, combine) */
+    bool keys;         /* operands after the first have a sequence of their own (attention) */
+    bool pairwise;     /* dot products of the operand's rows */
+    bool cheap;        /* recomputed by `selective` with flash attention */
+    uint8_t saves;     /* bit per data operand kept for backward */
+    bool saves_result;
+    /* Collective inside the kernel when the axis splits this role; role WL__N_ROLES: none. */
+    int32_t inner_role;
+    double inner_floats; /* fp32 numbers per element of the operand without that dimension */
+} wl__kernel;
+
+const wl__kernel *wl__kernel_find(const char *name, const char **nearest);
+extern const wl__kernel wl__einsum;
+
+/* Operator classes: rows of the strategy table. */
+typedef enum {
+    WL__CLASS_POINTWISE,
+    WL__CLASS_HEADS,
+    WL__CLASS_FFN,
+    WL__CLASS_VOCABULARY,
+    WL__CLASS_EXPERT,
+    WL__N_CLASSES
+} wl__class;
+
+typedef struct {
+    const char *name;
+    const wl__kernel *kernel;
+    int32_t class;
+    uint8_t n_in, n_data; /* data operands come first, parameters after them */
+    int16_t in[WL__MAX_IN];
+    int16_t out; /* -1: none */
+    uint8_t n_loops, loop[WL__MAX_LOOPS];
+    uint64_t loops, operand_loops; /* masks: all, of operands only */
+    bool causal;
+    uint8_t n_cache;
+    int16_t cache[4]; /* attention: tensors kept as KV cache */
+    int16_t result;   /* output dimension width of attention's value operand */
+} wl__op;
+
+typedef struct {
+    const char *name;
+    wl__op *op;
+    size_t n_ops;
+    wl__tensor *tensor;
+    size_t n_tensors;
+    int16_t input, output; /* tensors; -1 */
+    bool head;
+    int16_t op_base; /* index of the first operator in wl_model.op_names */
+} wl__block;
+
+typedef struct {
+    int16_t block;
+    int64_t count;
+    bool layer; /* counted entries are layers: they spread over the stages */
+} wl__stack;
+
+struct wl_model {
+    cs_arena *arena;
+    const char *name;
+    uint64_t hash;
+    wl__dim dim[WL__MAX_DIMS];
+    size_t n_dims;
+    wl__block block[WL__MAX_BLOCKS];
+    size_t n_blocks;
+    wl__stack stack[WL__MAX_STACK];
+    size_t n_stack;
+    wl_facts facts;
+    const char **op_names; /* of all blocks, then those of wl__op_code */
+    int16_t n_op_names;
+};
+
+/* Items that belong to no operator of the model file: negative operator indices. */
+typedef enum {
+    WL__OP_GRADIENTS = -1,
+    WL__OP_OPTIMIZER = -2,
+    WL__OP_PARAMETERS = -3,
+    WL__OP_TIED = -4
+} wl__op_code;
+
+/* Text of a model file for a Hugging Face config.json (arena memory). */
+CS_MUST_USE cs_status wl__hf_text(const cs_doc *doc, cs_arena *arena, const char **out,
+                                  cs_error *err);
+/* Fills model from a model document. */
+CS_MUST_USE cs_status wl__model_read(const cs_doc *doc, wl_model *model, cs_error *err);
+/* Checks and indexes the operators of a block: classes, loops, uses, gradients. */
+CS_MUST_USE cs_status wl__op_read(const cs_doc *doc, const cs_node *node, wl_model *model,
+                                  wl__block *block, wl__op *op, cs_error *err);
+/* Dimensions of "b s d" into rank/dim/mask. */
+CS_MUST_USE cs_status wl__dims_read(const cs_doc *doc, const cs_node *node, const char *text,
+                                    const wl_model *model, wl__tensor *out, cs_error *err);
+/* Loop dimension the axis splits in this operator, WL__WHOLE: none. */
+int8_t wl__strategy_split(const wl_model *model, const wl__op *op, size_t axis, bool tp_sequence);
+int32_t wl__op_class(const wl_model *model, const wl__op *op, const wl__tensor *tensors);
+/* Elements of a parameter of the model file, unpadded. */
+double wl__parameter_size(const wl_model *model, const wl__tensor *tensor);
+/* Sums up the stack; false when there are too many parameters to count exactly. */
+bool wl__model_facts(wl_model *model);
+
+/* ---- layouts ---- */
+
+enum { WL__WHOLE = -1, WL__PARTIAL = -2 }; /* else: index of the dimension split */
+typedef struct {
+    int8_t at[WL__AXES];
+} wl__layout;
+
+/* Bytes of an element by use, by precision. */
+typedef struct {
+    double weight, activation, gemm, gradient, optimizer;
+    uint8_t arithmetic, vector; /* wl_precision of GEMMs, of everything else */
+} wl__bytes;
+
+/* Layouts of one operator under the split. */
+typedef struct {
+    int8_t split[WL__AXES]; /* loop dimension, -1: replicated */
+    wl__layout need[WL__MAX_IN];
+    wl__layout out;
+    double divisor; /* product of the split factors */
+    double flops;   /* forward, of all NPUs together without redundancy, causal in full, padded */
+    double exact;   /* the same of the model: unpadded */
+} wl__plan;
+
+/* A tensor (or the gradient of one) in a certain layout at some point of a pass. */
+typedef struct {
+    wl__layout layout;
+    int16_t tensor;
+    int16_t source; /* value it was converted from, -1 */
+    bool gradient;
+    uint8_t n_deps;
+    int16_t dep[WL_MAX_DEPS];
+} wl__value;
+
+/* Gradient buckets of a block: elements whose gradient is reduced over the same NPUs. */
+typedef enum { WL__DENSE, WL__EXPERT, WL__N_BUCKETS } wl__bucket;
+
+/* Parameters of a block on one NPU, in elements. */
+typedef struct {
+    double local[WL__N_BUCKETS];  /* held before sharding over data */
+    double padded[WL__N_BUCKETS]; /* of these, vocabulary padding */
+    double tied;                  /* of the dense ones: shared by two blocks */
+    double over_tp;               /* gradient is a partial sum over tp */
+    double over_replicas;         /* likewise over the replicas of K, V heads */
+    int32_t replicas;
+} wl__parameters;
+
+typedef struct {
+    const wl_model *model;
+    const wl_workload *workload;
+    const wl_config *config;
+    cs_arena *arena;
+    wl__bytes bytes;
+    bool training;
+    bool failed;        /* out of memory or over a table's size */
+    bool tp_sequence;   /* off while decoding: there is one token */
+    bool ring;          /* attention exchanges K, V around a ring */
+    double cache_parts; /* decoding: ways the cache's sequence is cut */
+    double npus;        /* of one stage */
+    int64_t axis[WL_N_AXES];
+    double batch;               /* sequences of a micro-batch, all data ranks */
+    double keys;                /* sequence length attention looks at */
+    double capacity, imbalance; /* of experts */
+    double size[WL__MAX_DIMS];  /* padded, with capacity factor and imbalance */
+    double exact[WL__MAX_DIMS];
+
+    /* the block being built */
+    const wl__block *block;
+    bool recompute;
+    wl__plan plan[WL__MAX_OPS];
+    wl__layout home[WL__MAX_TENSORS]; /* layout a tensor is kept in */
+    wl__layout stream;                /* of block inputs and outputs */
+    wl__parameters parameters;
+    bool saved[WL__MAX_TENSORS];   /* kept from forward to backward */
+    bool wanted[WL__MAX_TENSORS];  /* read by some backward */
+    double plain[WL__MAX_TENSORS]; /* bytes in the home layout */
+    double kept[WL__MAX_TENSORS];  /* bytes as saved */
+    double boundary;               /* elements of the block's input */
+
+    /* the pass being emitted */
+    wl_item item[WL__MAX_ITEMS];
+    size_t n_items;
+    wl__value value[WL__MAX_VALUES];
+    size_t n_values;
+    int16_t of[WL__MAX_TENSORS];   /* tensor -> its value in this pass, -1 */
+    int16_t grad[WL__MAX_TENSORS]; /* tensor -> finished gradient value, -1 */
+    int16_t contribution[WL__MAX_TENSORS][4];
+    uint8_t n_contributions[WL__MAX_TENSORS];
+    uint8_t uses[WL__MAX_TENSORS];
+    struct {
+        int16_t op, gradient, operand, input;
+        double m, n, k;
+    } pending[WL__MAX_OPS]; /* weight gradients not yet emitted */
+    size_t n_pending;
+    int16_t loss; /* value of the loss, -1 */
+    /* FLOPs of all NPUs in the pass, mean load; of these flash attention's second scores, and what
+     * recomputation repeats */
+    double hardware, flash, again;
+} wl__build;
+
+/* build.c */
+/* State of a build; the caller frees it with free().  NULL when out of memory. */
+wl__build *wl__build_create(const wl_workload *workload, const wl_config *config, cs_arena *arena);
+/* Sizes, layouts, liveness and parameters of a block, ready to emit its passes. */
+void wl__enter(wl__build *b, const wl__block *block, bool recompute);
+
+/* layout.c */
+double wl__factor(const wl__build *b, size_t axis, int8_t dim);
+double wl__elements(const wl__build *b, const wl__tensor *tensor, wl__layout layout);
+bool wl__layout_equal(wl__layout a, wl__layout b);
+void wl__plan_block(wl__build *b);
+double wl__op_flops(const wl__build *b, const wl__op *op, const double *size);
+
+/* emit.c */
+int16_t wl__emit(wl__build *b, const wl_item *item);
+int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout, bool gradient);
+void wl__value_dep(wl__build *b, int16_t value, int16_t item);
+void wl__item_dep(wl__build *b, wl_item *item, int16_t value);
+int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op);
+int16_t wl__merge(wl__build *b, int16_t x, int16_t y);
+double wl__element_bytes(const wl__build *b, const wl__tensor *tensor, bool gradient);
+void wl__pass_begin(wl__build *b);
+wl_pass wl__pass_end(wl__build *b, int16_t output);
+
+/* forward.c, backward.c */
+void wl__forward_op(wl__build *b, size_t op);
+wl_pass wl__forward(wl__build *b);
+/* Value of a tensor in this pass: computed, saved, or recomputed now. */
+int16_t wl__operand(wl__build *b, int16_t tensor);
+void wl__item_flops(wl__build *b, const wl__op *op, const wl__plan *plan, double times,
+                    wl_item *item);
+/* Bytes of operand i (or of the result) as the operator reads or writes it. */
+double wl__operand_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan, size_t i);
+double wl__result_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan);
+double wl__scores(const wl__build *b, const wl__op *op, const wl__plan *plan);
+void wl__gemm_shape(const wl__build *b, const wl__op *op, const wl__plan *plan, wl_item *item);
+/* Dropout mask on the branches of an addition (gpt-2022). */
+bool wl__has_mask(const wl__build *b, const wl__op *op);
+int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_collective type,
+                      const int16_t *values);
+bool wl__rings(const wl__build *b, const wl__op *op);
+/* *plain: without gradient reductions; *last: with those of the last micro-batch. */
+void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last);
+void wl__parameters_of(wl__build *b, wl__parameters *out);
+void wl__reductions(wl__build *b);
+/* `elements` padded to a multiple of the number of parts. */
+double wl__flat(double elements, double parts);
+wl_group wl__bucket_group(wl__bucket bucket);
+/* Members of a bucket's group, and of the part that shares one shard. */
+double wl__bucket_size(const wl__build *b, wl__bucket bucket);
+double wl__shard_size(const wl__build *b, wl__bucket bucket);
+
+/* memory.c */
+void wl__liveness(wl__build *b); /* after wl__plan_block */
+void wl__block_memory(wl__build *b, wl_block *out);
+
+/* stage.c */
+/* Blocks of a program: each kind plain and, for layers, with recomputation. */
+typedef struct {
+    int16_t index[WL__MAX_BLOCKS][2]; /* into wl_program.block, -1: unused */
+    wl__parameters parameters[2 * WL__MAX_BLOCKS];
+    double kv_bytes[2 * WL__MAX_BLOCKS]; /* cache of one block on one NPU, all sequences */
+    double model[2 * WL__MAX_BLOCKS];    /* FLOPs of a micro-batch: model, causal, executed, */
+    double causal[2 * WL__MAX_BLOCKS];   /* recomputed, flash's second scores */
+    double hardware[2 * WL__MAX_BLOCKS], again[2 * WL__MAX_BLOCKS], flash[2 * WL__MAX_BLOCKS];
+} wl__blocks;
+void wl__stages(wl__build *b, const wl__blocks *blocks, wl_program *program);
+/* Layers of chunk c of `chunks`: the extra ones of an uneven division sit in the middle, away from
+ * embedding and logits. */
+void wl__chunk_range(int64_t layers, int64_t chunks, int64_t c, int64_t *first, int64_t *end);
+/* static.c */
+wl_static_memory wl__static_memory(const wl__build *b, const wl__blocks *blocks,
+                                   const wl_program *program, const wl_stage *stage);
+wl_pass wl__update(wl__build *b, const wl__blocks *blocks, const wl_stage *stage, bool tied);
+/* check.c */
+CS_MUST_USE cs_status wl__check(const wl_workload *workload, const wl_config *config,
+                                cs_error *err);
+
+#endif
