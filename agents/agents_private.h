@@ -38,6 +38,8 @@ struct agent__io {
 /* Writes `n` bytes of `data`, or overwrites them from the snapshot. */
 void agent__io_block(agent__io *io, void *data, size_t n);
 void agent__io_rng(agent__io *io, cs_rng *rng);
+/* The snapshot of an agent inside another. */
+void agent__io_agent(agent__io *io, agent *inner);
 #define AGENT__IO(io, x) agent__io_block((io), &(x), sizeof(x))
 
 /* ---- moves ---- */
@@ -76,7 +78,8 @@ bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_sco
  * 2^20 points, the next unknown one after a random position; any point when there is none. */
 cs_status agent__sample_new(const agent_setup *setup, cs_rng *rng, int tries, int32_t *point,
                             cs_error *err);
-/* A uniform sample that the memory pre-check does not refuse (up to 64 tries; then any). */
+/* An unknown point that the memory pre-check does not refuse: up to 64 uniform samples; then
+ * agent__sample_new. */
 cs_status agent__sample_fitting(const agent_setup *setup, cs_rng *rng, int32_t *point,
                                 cs_error *err);
 

@@ -243,12 +243,14 @@ cs_status agent__sample_fitting(const agent_setup *setup, cs_rng *rng, int32_t *
                                 cs_error *err)
 {
     cs_status status = CS_OK;
+    agent_score score;
 
     for (int i = 0; i < 64; i++) {
         CS_TRY(sample(setup, rng, point, err));
-        if (agent__fits(setup, point))
-            break;
+        if (!agent__free_score(setup, point, &score))
+            return CS_OK;
     }
+    CS_TRY(agent__sample_new(setup, rng, 1, point, err));
 done:
     return status;
 }

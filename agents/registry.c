@@ -208,3 +208,9 @@ cs_status agent_load(agent *self, const void *bytes, size_t n, cs_error *err)
         return CS_OK;
     return cs_fail(err, io.status, "the snapshot does not fit agent %s", self->type->name);
 }
+
+void agent__io_agent(agent__io *io, agent *inner)
+{
+    if (io->status == CS_OK)
+        inner->type->snapshot(inner->state, io);
+}

@@ -39,6 +39,7 @@ typedef struct {
     uint64_t snapshot_at;  /* trials at the last snapshot */
     size_t snapshot_bytes; /* its size */
     double start_s, deadline_s;
+    uint64_t invalid; /* trials of a raw agent that break a constraint */
     bool ended;
 } run;
 
@@ -156,6 +157,7 @@ static void account(run *r, const search_trial *trial)
     r->out->unique++;
     r->out->infeasible += trial->status == SEARCH_INFEASIBLE;
     r->out->failed += trial->status == SEARCH_FAILED;
+    r->invalid += trial->status == SEARCH_INVALID;
     search__best_update(&r->best, trial);
 }
 
@@ -433,7 +435,7 @@ static bool finished(run *r)
 
     if (out->unique >= r->options->evaluations)
         end(r, SEARCH_BUDGET);
-    if (!r->raw && out->unique >= psa_space_valid_points(r->problem->space))
+    if (out->unique - r->invalid >= psa_space_valid_points(r->problem->space))
         end(r, SEARCH_EXHAUSTED);
     if (out->proposals / ASKS_PER_EVALUATION > r->options->evaluations)
         end(r, SEARCH_STALLED);
