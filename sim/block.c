@@ -81,6 +81,16 @@ static void join(sweep *s, const sim_op *op)
     s->times[op->out] = arrival(s, op, &cause);
 }
 
+/* The next block's weights move to the front; those gathered here are `prefetch` blocks ahead. */
+static void shift_gathers(const sim_lowered *pass, sim_time here, sim_state *state)
+{
+    for (size_t i = 0; i + 1 < SIM_MOST_PREFETCH; i++)
+        state->gathered[i] = later(state->compute, state->gathered[i + 1]);
+    state->gathered[SIM_MOST_PREFETCH - 1] = state->compute;
+    if (pass->prefetch > 0)
+        state->gathered[pass->prefetch - 1] = later(state->compute, here);
+}
+
 /* Nothing that is left of this pass can start before its last compute operation ended, so that
  * earlier times need not be told apart. */
 static void leave_block(const sweep *s, sim_state *state, sim_exit *leave)
@@ -96,7 +106,7 @@ static void leave_block(const sweep *s, sim_state *state, sim_exit *leave)
     state->compute = compute;
     state->input = leave->output;
     state->input_cause = state->input > compute ? cause : WL_DP;
-    state->gathered = pass->gathered < 0 ? compute : later(compute, s->times[pass->gathered]);
+    shift_gathers(pass, pass->gathered < 0 ? compute : s->times[pass->gathered], state);
     if (pass->reduced >= 0)
         state->reduced = s->times[pass->reduced];
     state->reduced = later(compute, state->reduced);
@@ -114,7 +124,7 @@ uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
 
     times[SIM_SLOT_START] = start;
     times[SIM_SLOT_INPUT] = state->input;
-    times[SIM_SLOT_WEIGHTS] = state->gathered;
+    times[SIM_SLOT_WEIGHTS] = state->gathered[0];
     for (size_t i = 0; i < pass->n; i++) {
         const sim_op *op = &pass->op[i];
         if (op->server == 0)

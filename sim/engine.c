@@ -115,23 +115,34 @@ static const wl_segment *segment_at(const sequence *s, size_t i)
     return &s->segment[s->reversed ? s->n - 1 - i : i];
 }
 
-/* The pass whose weights the block before it gathers. */
-static sim_pass_id gather_of(const iteration *it, sim_pass_id id)
-{
-    return sim__pass_gathers(it->job, id) ? id : no_pass;
-}
+/* A place in the program of a stage: the `at`-th block of a segment of an action. */
+typedef struct {
+    size_t stage, action, segment;
+    int64_t at;
+} place;
 
-static sim_pass_id first_gather(const iteration *it, size_t stage, size_t action)
+static const sim_action *action_at(const iteration *it, size_t stage, size_t action)
 {
     const sim_schedule *schedule = it->job->schedule;
-    sequence s;
+    return &schedule->action[stage * schedule->n_actions + action];
+}
 
-    if (action >= schedule->n_actions)
-        return no_pass;
-    s = sequence_of(it, stage, &schedule->action[stage * schedule->n_actions + action]);
-    if (s.n == 0)
-        return no_pass;
-    return gather_of(it, (sim_pass_id){segment_at(&s, 0)->block, (uint8_t)s.kind});
+/* The pass `ahead` blocks after a place if it needs gathered weights, else no_pass. */
+static sim_pass_id gather_ahead(const iteration *it, place from, int64_t ahead)
+{
+    int64_t position = from.at + ahead;
+
+    for (size_t a = from.action; a < it->job->schedule->n_actions; a++) {
+        sequence s = sequence_of(it, from.stage, action_at(it, from.stage, a));
+        for (size_t i = a == from.action ? from.segment : 0; i < s.n; i++) {
+            const wl_segment *segment = segment_at(&s, i);
+            sim_pass_id id = {segment->block, (uint8_t)s.kind};
+            if (position < segment->count)
+                return sim__pass_gathers(it->job, id) ? id : no_pass;
+            position -= segment->count;
+        }
+    }
+    return no_pass;
 }
 
 /* Runs `n` passes in one context and leaves the reductions of the last pending. */
@@ -155,43 +166,47 @@ done:
     return status;
 }
 
-/* `count` equal blocks: the first carries the reductions left before it, the last gathers for and
- * sends to what comes next, those between are alike. */
-static cs_status run_segment(iteration *it, stage_run *run, sim_pass_id self, int64_t count,
-                             sim_context last, sim_exit *leave)
+/* How many blocks from `at` on, the last of the segment apart, run in one context: the first
+ * carries the reductions left before it, and the last few gather for what comes after. */
+static int64_t alike(const iteration *it, int64_t count, int64_t at)
+{
+    int64_t until = count - (it->job->config->prefetch > 1 ? it->job->config->prefetch : 1);
+
+    return at == 0 || at >= until ? 1 : until - at;
+}
+
+static cs_status run_segment(iteration *it, stage_run *run, place where, const sim_context *last,
+                             sim_exit *leave)
 {
     cs_status status = CS_OK;
-    sim_context inner = {.self = self, .gather = gather_of(it, self)};
+    sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
+    const wl_segment *segment = segment_at(&s, where.segment);
 
-    last.self = self;
-    if (count > 1)
-        CS_TRY(run_passes(it, run, inner, 1, leave));
-    if (count > 2)
-        CS_TRY(run_passes(it, run, inner, count - 2, leave));
-    CS_TRY(run_passes(it, run, last, 1, leave));
+    while (where.at < segment->count) {
+        sim_context context = {.self = {segment->block, (uint8_t)s.kind}};
+        int64_t n = alike(it, segment->count, where.at);
+        if (where.at + 1 == segment->count && where.segment + 1 == s.n)
+            context.send = last->send;
+        context.gather = gather_ahead(it, where, it->job->config->prefetch);
+        CS_TRY(run_passes(it, run, context, n, leave));
+        where.at += n;
+    }
 done:
     return status;
 }
 
-static cs_status run_sequence(iteration *it, stage_run *run, const sequence *s, sim_context last,
+static cs_status run_sequence(iteration *it, stage_run *run, place where, sim_context last,
                               sim_exit *leave)
 {
     cs_status status = CS_OK;
+    sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
 
-    if (s->n == 0) {
-        last.self = no_pass;
+    if (s.n == 0) {
+        last.self = last.gather = no_pass;
         return run_passes(it, run, last, 1, leave);
     }
-    for (size_t i = 0; i < s->n; i++) {
-        const wl_segment *segment = segment_at(s, i);
-        sim_pass_id self = {segment->block, (uint8_t)s->kind};
-        sim_context end = last;
-        if (i + 1 < s->n) {
-            sim_pass_id next = {segment_at(s, i + 1)->block, (uint8_t)s->kind};
-            end = (sim_context){.gather = gather_of(it, next)};
-        }
-        CS_TRY(run_segment(it, run, self, segment->count, end, leave));
-    }
+    for (; where.segment < s.n; where.segment++)
+        CS_TRY(run_segment(it, run, where, &last, leave));
 done:
     return status;
 }
@@ -247,8 +262,7 @@ static cs_status run_action(iteration *it, size_t stage, const sim_action *actio
 {
     cs_status status;
     stage_run *run = &it->engine->stage[stage];
-    sequence s = sequence_of(it, stage, action);
-    sim_context last = {.gather = first_gather(it, stage, run->next + 1)};
+    sim_context last = {0};
     sim_time waited = run->account.wait[SIM_WAIT_REMOTE];
     sim_exit leave;
     size_t chunk, at;
@@ -263,7 +277,7 @@ static cs_status run_action(iteration *it, size_t stage, const sim_action *actio
     if (sends)
         last.send = action->kind == SIM_FORWARD ? 1 : 2;
     it->runner.stage = (int32_t)stage;
-    CS_TRY(run_sequence(it, run, &s, last, &leave));
+    CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, &leave));
     if (from != NULL)
         book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);
     if (sends)
@@ -281,7 +295,7 @@ static cs_status run_stage(iteration *it, size_t stage, bool *progress)
     stage_run *run = &it->engine->stage[stage];
 
     while (run->next < schedule->n_actions) {
-        const sim_action *action = &schedule->action[stage * schedule->n_actions + run->next];
+        const sim_action *action = action_at(it, stage, run->next);
         const parcel *from = awaited(it, action, stage);
         if (from != NULL && from->at < 0)
             break;
@@ -293,19 +307,21 @@ done:
     return status;
 }
 
-/* Weights of the first block are gathered before anything runs. */
+/* Weights of the first blocks are gathered before anything runs. */
 static cs_status begin_stage(iteration *it, size_t stage)
 {
     cs_status status = CS_OK;
     stage_run *run = &it->engine->stage[stage];
-    sim_context context = {.self = no_pass, .gather = first_gather(it, stage, 0)};
     sim_exit leave;
 
     memset(run, 0, sizeof *run);
     run->pending = no_pass;
     it->runner.stage = (int32_t)stage;
-    if (context.gather.kind != SIM_PASS_NONE)
+    for (int64_t ahead = 0; ahead < it->job->config->prefetch; ahead++) {
+        sim_context context = {.self = no_pass,
+                               .gather = gather_ahead(it, (place){stage, 0, 0, 0}, ahead)};
         CS_TRY(run_passes(it, run, context, 1, &leave));
+    }
 done:
     return status;
 }

@@ -21,15 +21,19 @@
 /* Who is to blame for a wait of the compute stream: an axis, or another stage. */
 enum { SIM_WAIT_REMOTE = WL_N_AXES, SIM_WAIT_CAUSES };
 
+/* Blocks whose weights can be gathered ahead. */
+enum { SIM_MOST_PREFETCH = 8 };
+
 /* Times that outlive a block, absolute; none of them lies before `compute`. */
 typedef struct {
     sim_time compute;              /* end of the last compute operation */
     sim_time server[SIM_MAX_DIMS]; /* end of the last operation of each dimension */
     sim_time input;                /* the block's input value is there */
-    sim_time gathered;             /* the block's weights are there */
-    sim_time reduced;              /* the last gradient reduction that was run is done */
-    sim_time busy_until;           /* end of what is counted as network time already */
-    int64_t input_cause;           /* axis whose collective made `input`, or SIM_WAIT_REMOTE */
+    /* Weights of the next blocks are there: [0] those of the next one. */
+    sim_time gathered[SIM_MOST_PREFETCH];
+    sim_time reduced;    /* the last gradient reduction that was run is done */
+    sim_time busy_until; /* end of what is counted as network time already */
+    int64_t input_cause; /* axis whose collective made `input`, or SIM_WAIT_REMOTE */
 } sim_state;
 
 /* What a stretch of program did: sums over its operations. */
@@ -65,6 +69,7 @@ typedef struct {
     const uint8_t *slot_cause; /* axis that made the slot; compute results: SIM_WAIT_CAUSES */
     int16_t output;            /* slot of the block's output */
     int16_t gathered;          /* slot of the prefetched weights; -1 none */
+    uint8_t prefetch;          /* blocks they are ahead; 0: gathered just in time */
     int16_t reduced;           /* slot of the reductions run here; -1 none */
     int16_t sent;              /* slot of the boundary transfer; -1 none */
     sim_time compute;          /* sum of compute durations */

@@ -24,6 +24,7 @@ typedef struct {
     size_t urgent, merged_urgent; /* network operations that something waits for */
     int16_t *item_slot;
     int16_t last_compute; /* slot; -1 none */
+    int16_t weights_slot;
     double total_s;
     sim_time compute;
     size_t n_terms;
@@ -133,7 +134,7 @@ static void item_inputs(const work *w, const wl_item *item, sim_op *op)
     for (size_t i = 0; i < item->n_deps; i++) {
         int dep = item->dep[i];
         op->dep[i] = dep == WL_DEP_INPUT     ? (int16_t)SIM_SLOT_INPUT
-                     : dep == WL_DEP_WEIGHTS ? (int16_t)SIM_SLOT_WEIGHTS
+                     : dep == WL_DEP_WEIGHTS ? w->weights_slot
                                              : w->item_slot[dep];
     }
     op->n_deps = item->n_deps;
@@ -253,6 +254,14 @@ static int16_t join(work *w, const op_list *list)
     return op.dep[0];
 }
 
+/* Just in time: the block's own weights are gathered before anything else of it. */
+static void put_own_gather(work *w)
+{
+    merge_list(w, &w->gather, true);
+    w->weights_slot = join(w, &w->gather);
+    w->gather.n_ends = 0;
+}
+
 static cs_status put_send(work *w, int16_t output, int16_t *sent, cs_error *err)
 {
     cs_status status;
@@ -364,7 +373,7 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
 {
     cs_status status;
     const wl_pass *pass = sim__pass_of(l->job, context.self);
-    work w = {.l = l, .context = context, .last_compute = -1};
+    work w = {.l = l, .context = context, .last_compute = -1, .weights_slot = SIM_SLOT_WEIGHTS};
 
     CS_TRY(reserve(&w, pass, err));
     (void)new_slot(&w, WL_DP); /* SIM_SLOT_START */
@@ -374,6 +383,9 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     CS_TRY(put_gather(&w, err));
     CS_TRY(put_reductions(&w, err));
     out->output = SIM_SLOT_INPUT;
+    out->prefetch = (uint8_t)l->job->config->prefetch;
+    if (out->prefetch == 0 && w.gather.n > 0)
+        put_own_gather(&w);
     if (pass != NULL) {
         CS_TRY(put_items(&w, pass, err));
         if (pass->output >= 0)

@@ -83,7 +83,8 @@ void sim__state_shift(sim_state *state, sim_time by)
     for (size_t d = 0; d < SIM_MAX_DIMS; d++)
         state->server[d] += by;
     state->input += by;
-    state->gathered += by;
+    for (size_t i = 0; i < SIM_MOST_PREFETCH; i++)
+        state->gathered[i] += by;
     state->reduced += by;
     state->busy_until += by;
 }
@@ -104,7 +105,8 @@ static sim_state state_on_line(const sim_state *a, const sim_state *b, int64_t k
     for (size_t d = 0; d < SIM_MAX_DIMS; d++)
         x.server[d] += k * (b->server[d] - a->server[d]);
     x.input += k * (b->input - a->input);
-    x.gathered += k * (b->gathered - a->gathered);
+    for (size_t i = 0; i < SIM_MOST_PREFETCH; i++)
+        x.gathered[i] += k * (b->gathered[i] - a->gathered[i]);
     x.reduced += k * (b->reduced - a->reduced);
     x.busy_until += k * (b->busy_until - a->busy_until);
     return x;

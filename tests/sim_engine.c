@@ -126,6 +126,7 @@ static void random_job_make(cs_rng *rng, random_job *job)
                               .ep = 1,
                               .reshard = 1,
                               .sharding = below(rng, 4),
+                              .prefetch = below(rng, 5),
                               .schedule = below(rng, 2) ? WL_1F1B : WL_GPIPE};
     if (below(rng, 4) == 0)
         job->config.schedule = WL_ZB_H1;

@@ -57,6 +57,7 @@ static void toy_make(toy *t, size_t p, size_t v, int64_t m, wl_schedule schedule
                             .ep = 1,
                             .pp = (int64_t)p,
                             .schedule = (int32_t)schedule,
+                            .prefetch = 1,
                             .reshard = 1};
 }
 
