@@ -190,11 +190,10 @@ done:
 
 /* ---- output ---- */
 
-static cs_status print_outcome(const cli_context *cli, const outcome *o, cs_error *err)
+static report_table *outcome_table(const outcome *o)
 {
     report_table *table = report_table_create(columns, CS_COUNT(columns) - 1);
-    cs_status status = CS_OK;
-    char sent[24 * MAX_DIMS] = "";
+    char sent[32 * MAX_DIMS] = "";
     char number[32];
 
     report_table_text(table, o->model);
@@ -209,6 +208,36 @@ static cs_status print_outcome(const cli_context *cli, const outcome *o, cs_erro
         snprintf(sent + strlen(sent), sizeof sent - strlen(sent), "%s%s", d > 0 ? ";" : "",
                  cs_double_text(o->sent[d], number));
     report_table_text(table, sent);
+    return table;
+}
+
+static void print_people(const cli_context *cli, const outcome *o)
+{
+    char text[64];
+
+    fprintf(cli->out, "%s of %s bytes over %lld NPUs in %lld chunks, model %s\n", o->type,
+            report_count((unsigned __int128)o->bytes, text), (long long)o->npus,
+            (long long)o->chunks, o->model);
+    if (o->time_ns < 1e6)
+        fprintf(cli->out, "time   %.3f us\n", 1e-3 * o->time_ns);
+    else
+        fprintf(cli->out, "time   %.3f ms\n", 1e-6 * o->time_ns);
+    fprintf(cli->out, "algbw  %.3f GB/s\nbusbw  %.3f GB/s\n", 1e-9 * o->algbw, 1e-9 * o->busbw);
+    for (size_t d = 0; d < o->n_dims; d++)
+        fprintf(cli->out, "one NPU sends %s into dimension %zu\n",
+                report_quantity(o->sent[d], CS_BYTES, text), d + 1);
+}
+
+static cs_status print_outcome(const cli_context *cli, const outcome *o, cs_error *err)
+{
+    report_table *table = NULL;
+    cs_status status = CS_OK;
+
+    if (cli->args.format == REPORT_TABLE) {
+        print_people(cli, o);
+        return CS_OK;
+    }
+    table = outcome_table(o);
     if (cli->args.format == REPORT_JSON && table != NULL) {
         cs_json *object = report_header_json("collective", NULL);
         cs_json *list = cs_json_array();
@@ -218,7 +247,7 @@ static cs_status print_outcome(const cli_context *cli, const outcome *o, cs_erro
         cs_json_set(object, "sent_bytes_by_dimension", list);
         CS_TRY(cli_print_json(cli, object, err));
     } else {
-        CS_TRY(report_table_write(table, (report_format)cli->args.format, cli->out, err));
+        CS_TRY(report_table_write(table, REPORT_CSV, cli->out, err));
     }
 done:
     report_table_destroy(table);
