@@ -272,22 +272,14 @@ static void book_bytes(const sim_astra *astra, const sim__astra_plan *plan,
                        const sim__astra_phase *phase, sim_astra_result *out)
 {
     const sim__astra_sequence seq = sim__astra_sequence_make(phase);
+    const bool same = phase->algorithm->algorithm == SIM_ALGO_RING;
 
-    if (phase->algorithm->algorithm == SIM_ALGO_RING || !phase->algorithm->one) {
-        double bytes = (double)(seq.sends * seq.bytes);
-        if (phase->algorithm->algorithm == SIM_ALGO_HALVING_DOUBLING) {
-            bytes = 0.0;
-            for (int64_t k = 0; k < seq.sends; k++)
-                bytes += (double)sim__astra_message_bytes(phase, &seq, k);
-        }
-        out->sent_bytes[phase->level] += bytes * (double)plan->n_chunks;
-        return;
-    }
-    for (int64_t k = 0; k < seq.sends; k++) {
+    for (int64_t k = 0; k < (same ? 1 : seq.sends); k++) {
         int64_t shift = sim__astra_message_shift(phase, &seq, k, 0);
         size_t d;
         (void)carrier(&astra->network, phase, &shift, &d);
-        out->sent_bytes[d] += (double)(sim__astra_message_bytes(phase, &seq, k) * plan->n_chunks);
+        out->sent_bytes[d] += (double)sim__astra_message_bytes(phase, &seq, k) *
+                              (double)plan->n_chunks * (same ? (double)seq.sends : 1.0);
     }
 }
 
@@ -464,6 +456,8 @@ cs_status sim__astra_flow(const sim_astra *astra, const sim__astra_plan *plan,
     station stations[SIM__ASTRA_MAX_PHASES];
     cs_status status = CS_OK;
 
+    if (plan->n_phases == 0)
+        return CS_OK;
     for (size_t p = 0; p < plan->n_phases; p++) {
         CS_TRY(station_make(astra, &plan->phase[p], plan->endpoint_delay_ns, &stations[p], err));
         book_bytes(astra, plan, &plan->phase[p], out);
