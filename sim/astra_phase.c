@@ -239,7 +239,7 @@ static cs_status cut_chunks(const sim_astra *astra, const sim_astra_op *op, sim_
         return cs_fail(err, CS_EINVAL,
                        "an all-gather of %lld bytes cannot be split into %lld chunks",
                        (long long)op->bytes, (long long)splits);
-    plan->n_chunks = (bytes + plan->chunk_bytes - 1) / plan->chunk_bytes;
+    plan->n_chunks = bytes / plan->chunk_bytes + (bytes % plan->chunk_bytes != 0);
     plan->bus_bytes = op->bytes;
     if (op->type == WL_ALL_GATHER &&
         __builtin_mul_overflow(op->bytes, plan->members, &plan->bus_bytes))
