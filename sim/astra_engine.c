@@ -25,8 +25,8 @@ static void *filled(size_t n, size_t size, int byte)
     return data;
 }
 
-cs_status sim__engine_create(const sim_astra *astra, sim_astra_backend backend,
-                             const sim__hooks *hooks, sim__engine **out, cs_error *err)
+cs_status sim__astra_engine_create(const sim_astra *astra, sim_astra_backend backend,
+                                   const sim__hooks *hooks, sim__engine **out, cs_error *err)
 {
     const sim_astra_network *net = &astra->network;
     const size_t npus = (size_t)net->npus;
@@ -61,11 +61,11 @@ cs_status sim__engine_create(const sim_astra *astra, sim_astra_backend backend,
     *out = engine;
     engine = NULL;
 done:
-    sim__engine_destroy(engine);
+    sim__astra_engine_destroy(engine);
     return status;
 }
 
-void sim__engine_destroy(sim__engine *engine)
+void sim__astra_engine_destroy(sim__engine *engine)
 {
     if (engine == NULL)
         return;
@@ -147,9 +147,9 @@ static cs_status take_flows(sim__engine *engine, sim__instance *in, cs_error *er
     return CS_OK;
 }
 
-cs_status sim__engine_collective(sim__engine *engine, const sim_astra_op *op,
-                                 const sim__astra_plan *plan, uint64_t user, uint32_t *instance,
-                                 cs_error *err)
+cs_status sim__astra_engine_collective(sim__engine *engine, const sim_astra_op *op,
+                                       const sim__astra_plan *plan, uint64_t user,
+                                       uint32_t *instance, cs_error *err)
 {
     cs_status status;
     sim__instance in = {.plan = *plan, .user = user, .active = true};
@@ -260,7 +260,7 @@ void sim__flow_proceed(sim__engine *engine, uint32_t index)
         release(engine, flow->instance);
 }
 
-void sim__engine_join(sim__engine *engine, uint32_t instance, uint32_t member)
+void sim__astra_engine_join(sim__engine *engine, uint32_t instance, uint32_t member)
 {
     const sim__instance *in = sim__instance_at(engine, instance);
     const size_t n_phases = in->plan.n_phases;
@@ -319,8 +319,8 @@ void sim__flow_send(sim__engine *engine, uint32_t index, uint32_t to_member, int
     sim__network_send(engine, message);
 }
 
-void sim__engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t bytes,
-                      uint32_t value)
+void sim__astra_engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t bytes,
+                            uint32_t value)
 {
     const uint32_t message = sim__pool_take(engine, &engine->messages);
 
@@ -331,7 +331,7 @@ void sim__engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t b
     sim__network_send(engine, message);
 }
 
-void sim__engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint32_t value)
+void sim__astra_engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint32_t value)
 {
     sim__timer_push(engine, delay_ns,
                     (sim__timer){.target = value, .npu = npu, .kind = SIM__TIMER_USER});
@@ -339,7 +339,7 @@ void sim__engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint
 
 /* ---- the loop ---- */
 
-cs_status sim__engine_run(sim__engine *engine, cs_error *err)
+cs_status sim__astra_engine_run(sim__engine *engine, cs_error *err)
 {
     while (engine->n_heap > 0 && !engine->out_of_memory) {
         const sim__event event = sim__event_pop(engine);
@@ -390,11 +390,11 @@ cs_status sim__astra_events(const sim_astra *astra, const sim_astra_op *op,
 
     if (plan->n_phases == 0)
         return CS_OK;
-    CS_TRY(sim__engine_create(astra, op->backend, &hooks, &s.engine, err));
-    CS_TRY(sim__engine_collective(s.engine, op, plan, 0, &instance, err));
+    CS_TRY(sim__astra_engine_create(astra, op->backend, &hooks, &s.engine, err));
+    CS_TRY(sim__astra_engine_collective(s.engine, op, plan, 0, &instance, err));
     for (int64_t j = 0; j < plan->members; j++)
-        sim__engine_join(s.engine, instance, (uint32_t)j);
-    CS_TRY(sim__engine_run(s.engine, err));
+        sim__astra_engine_join(s.engine, instance, (uint32_t)j);
+    CS_TRY(sim__astra_engine_run(s.engine, err));
     if (s.n_done != plan->members) {
         status = cs_fail(err, CS_EDEADLOCK, "%lld of %lld NPUs never finish the collective",
                          (long long)(plan->members - s.n_done), (long long)plan->members);
@@ -406,6 +406,6 @@ cs_status sim__astra_events(const sim_astra *astra, const sim_astra_op *op,
             out->sent_bytes[d] = sent > out->sent_bytes[d] ? sent : out->sent_bytes[d];
         }
 done:
-    sim__engine_destroy(s.engine);
+    sim__astra_engine_destroy(s.engine);
     return status;
 }

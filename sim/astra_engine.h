@@ -103,9 +103,9 @@ typedef struct {
     void *context;
     /* The collective has ended on a member. */
     void (*done)(void *context, uint32_t member, uint64_t user);
-    /* A timer of sim__engine_timer has expired. */
+    /* A timer of sim__astra_engine_timer has expired. */
     void (*timer)(void *context, uint32_t npu, uint32_t value);
-    /* A message of sim__engine_send has arrived. */
+    /* A message of sim__astra_engine_send has arrived. */
     void (*arrived)(void *context, uint32_t value);
 } sim__hooks;
 
@@ -136,24 +136,25 @@ typedef struct sim__engine {
 } sim__engine;
 
 /* Creates an engine over borrowed files; CS_EINVAL when the links would not fit in memory. */
-CS_MUST_USE cs_status sim__engine_create(const sim_astra *astra, sim_astra_backend backend,
-                                         const sim__hooks *hooks, sim__engine **out, cs_error *err);
-void sim__engine_destroy(sim__engine *engine);
+CS_MUST_USE cs_status sim__astra_engine_create(const sim_astra *astra, sim_astra_backend backend,
+                                               const sim__hooks *hooks, sim__engine **out,
+                                               cs_error *err);
+void sim__astra_engine_destroy(sim__engine *engine);
 
 /* Prepares a collective; members join one by one.  `ranks` is borrowed until it has ended.
  * CS_EINVAL when it has too many messages to simulate one by one. */
-CS_MUST_USE cs_status sim__engine_collective(sim__engine *engine, const sim_astra_op *op,
-                                             const sim__astra_plan *plan, uint64_t user,
-                                             uint32_t *instance, cs_error *err);
+CS_MUST_USE cs_status sim__astra_engine_collective(sim__engine *engine, const sim_astra_op *op,
+                                                   const sim__astra_plan *plan, uint64_t user,
+                                                   uint32_t *instance, cs_error *err);
 /* The member starts its part now. */
-void sim__engine_join(sim__engine *engine, uint32_t instance, uint32_t member);
+void sim__astra_engine_join(sim__engine *engine, uint32_t instance, uint32_t member);
 /* Calls hooks.timer after `delay_ns`. */
-void sim__engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint32_t value);
+void sim__astra_engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint32_t value);
 /* Sends a message that is nobody's; hooks.arrived gets `value`. */
-void sim__engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t bytes,
-                      uint32_t value);
+void sim__astra_engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t bytes,
+                            uint32_t value);
 /* Runs until nothing is left to happen. */
-CS_MUST_USE cs_status sim__engine_run(sim__engine *engine, cs_error *err);
+CS_MUST_USE cs_status sim__astra_engine_run(sim__engine *engine, cs_error *err);
 
 /* ---- between the files of the engine ---- */
 
