@@ -37,6 +37,14 @@ echo "$functions" | awk '
     $4 > 6  { print $2 ": " $1 " has " $4 " parameters, over 6"; bad = 1 }
     END { exit bad }' || bad=1
 
+# A function with external linkage has one definition: static libraries hide a second one.
+twice=$(ctags --languages=C --kinds-C=f --fields=+f -f - $files |
+    awk -F'\t' '$0 !~ /\tfile:/ { print $1 }' | sort | uniq -d)
+if [ -n "$twice" ]; then
+    echo "defined in two files:" $twice
+    bad=1
+fi
+
 median=$(echo "$functions" | awk '{ print $3 }' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
 echo "$(echo "$functions" | wc -l) functions, median $median lines"
 if [ "$median" -gt 15 ]; then
