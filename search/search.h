@@ -121,7 +121,9 @@ typedef struct {
     const char *warm_start; /* study or CSV, NULL */
     volatile int *stop;     /* set by a signal handler to the signal number */
     void (*progress)(void *context, const search_progress *progress);
-    void *progress_context;
+    /* Each trial in order as it is recorded (borrowed); NULL: none. */
+    void (*on_trial)(void *context, const search_trial *trial);
+    void *progress_context; /* of both */
 } search_options;
 
 /* Why a run ended. */

@@ -115,6 +115,55 @@ bool search__unpack_point(const unsigned char *bytes, size_t n, int32_t *point, 
 size_t search__pack_result(const sim_result *result, unsigned char *bytes);
 bool search__unpack_result(const unsigned char *bytes, size_t n, sim_result *result);
 
+/* ---- engine: proposals -> scores ---- */
+
+typedef struct search__slice search__slice;
+
+/* Filled by the caller after init: budget, stop, deadline_s, raw, study and stored, the hooks. */
+typedef struct {
+    const search_problem *problem;
+    search_outcome *out; /* counters and best designs are kept there */
+    search__best best;
+    search__cache *cache;
+    search_study *study;    /* owned, NULL: none */
+    uint64_t stored;        /* trials the study holds already: replayed */
+    uint64_t budget;        /* unique evaluations in all */
+    uint64_t invalid;       /* trials of a raw agent that break a constraint */
+    const char *agent_name; /* for messages */
+    bool raw;               /* proposals may be invalid: point[0] < 0 */
+    const volatile int *stop;
+    double start_s, deadline_s;
+    sim_scratch **scratch;
+    int jobs;
+    size_t n_vars, batch;
+    /* The batch being worked on. */
+    const int32_t *points;
+    agent_score *score;
+    size_t *entry; /* cache entry whose score a proposal takes, or SEARCH__NO_ENTRY */
+    search__slice *slice;
+    bool ended; /* out->stop says why */
+    /* Called for each trial in order, and after each slice of a batch; NULL allowed. */
+    void (*on_trial)(void *context, const search_trial *trial);
+    void (*on_slice)(void *context);
+    void *context;
+} search__engine;
+
+/* `batch`: most proposals at once; jobs 0: search_default_jobs.  Fini whatever init returned. */
+cs_status search__engine_init(search__engine *e, const search_problem *problem, search_outcome *out,
+                              int jobs, size_t batch, cs_error *err);
+void search__engine_fini(search__engine *e); /* of a zeroed engine: a no-op */
+/* Scores of n valid canonical points.  When the run ends inside the batch (budget, time, signal)
+ * e->ended is set, the trials are a prefix in ask order, and `score` is not complete. */
+cs_status search__engine_work(search__engine *e, size_t n, const int32_t *points,
+                              agent_score *score, cs_error *err);
+void search__engine_end(search__engine *e, search_stop why); /* the first reason stays */
+/* Takes over the study's first `trials` trials. */
+cs_status search__engine_reload(search__engine *e, uint64_t trials, cs_error *err);
+bool search__engine_exhausted(const search__engine *e);
+/* agent_setup.lookup and .precheck, with the engine as context. */
+bool search__engine_lookup(void *context, const int32_t *point, agent_score *score);
+double search__engine_precheck(void *context, const int32_t *point);
+
 /* Seconds of a clock that only goes forward. */
 double search__now_s(void);
 
