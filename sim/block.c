@@ -19,19 +19,24 @@ typedef struct {
     sim_account *account;
 } sweep;
 
-/* Latest input of an operator and who made it. */
-static sim_time arrival(const sweep *s, const sim_op *op, int64_t *cause)
+sim_time sim__op_arrival(const sim_lowered *pass, const sim_op *op, const sim_time *times,
+                         int64_t input_cause, int64_t *cause)
 {
     sim_time latest = 0;
 
     for (size_t i = 0; i < op->n_deps; i++) {
         int slot = op->dep[i];
-        if (s->times[slot] <= latest)
+        if (times[slot] <= latest)
             continue;
-        latest = s->times[slot];
-        *cause = slot == SIM_SLOT_INPUT ? s->input_cause : s->pass->slot_cause[slot];
+        latest = times[slot];
+        *cause = slot == SIM_SLOT_INPUT ? input_cause : pass->slot_cause[slot];
     }
     return latest;
+}
+
+static sim_time arrival(const sweep *s, const sim_op *op, int64_t *cause)
+{
+    return sim__op_arrival(s->pass, op, s->times, s->input_cause, cause);
 }
 
 static void run_compute(sweep *s, const sim_op *op, sim_time reduced)
@@ -93,24 +98,22 @@ static void shift_gathers(const sim_lowered *pass, sim_time here, sim_state *sta
 
 /* Nothing that is left of this pass can start before its last compute operation ended, so that
  * earlier times need not be told apart. */
-static void leave_block(const sweep *s, sim_state *state, sim_exit *leave)
+void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_until,
+                      const sim_time *times, sim_state *state, sim_exit *leave)
 {
-    const sim_lowered *pass = s->pass;
-    sim_time compute = s->compute;
-    int64_t cause = s->pass->slot_cause[pass->output];
+    int64_t cause =
+        pass->output == SIM_SLOT_INPUT ? state->input_cause : pass->slot_cause[pass->output];
 
-    if (pass->output == SIM_SLOT_INPUT)
-        cause = s->input_cause;
-    leave->output = later(compute, s->times[pass->output]);
-    leave->sent = pass->sent < 0 ? leave->output : s->times[pass->sent];
+    leave->output = later(compute, times[pass->output]);
+    leave->sent = pass->sent < 0 ? leave->output : times[pass->sent];
     state->compute = compute;
     state->input = leave->output;
     state->input_cause = state->input > compute ? cause : WL_DP;
-    shift_gathers(pass, pass->gathered < 0 ? compute : s->times[pass->gathered], state);
+    shift_gathers(pass, pass->gathered < 0 ? compute : times[pass->gathered], state);
     if (pass->reduced >= 0)
-        state->reduced = s->times[pass->reduced];
+        state->reduced = times[pass->reduced];
     state->reduced = later(compute, state->reduced);
-    state->busy_until = later(compute, s->busy_until);
+    state->busy_until = later(compute, busy_until);
     for (size_t d = 0; d < pass->n_dims; d++)
         state->server[d] = later(compute, state->server[d]);
 }
@@ -135,6 +138,6 @@ uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
             join(&s, op);
     }
     account->compute += pass->compute;
-    leave_block(&s, state, leave);
+    sim__block_leave(pass, s.compute, s.busy_until, times, state, leave);
     return s.sum - (uint64_t)start * pass->n_terms; /* relative to the start of the pass */
 }

@@ -27,6 +27,8 @@ struct sim_engine {
     sim_memo *memo;
     sim_time *times;
     size_t n_times;
+    unsigned char *room;
+    size_t n_room;
     stage_run *stage;
     size_t n_stages;
     parcel *parcel; /* forward then backward; by chunk, stage, micro-batch */
@@ -66,6 +68,7 @@ void sim__engine_destroy(sim_engine *engine)
     sim__lowering_destroy(engine->lowering);
     sim__memo_destroy(engine->memo);
     free(engine->times);
+    free(engine->room);
     free(engine->stage);
     free(engine->parcel);
     free(engine);
@@ -158,7 +161,9 @@ static cs_status run_passes(iteration *it, stage_run *run, sim_context context, 
     CS_TRY(sim__lower(engine->lowering, context, &pass, &index, it->err));
     CS_TRY(
         reserve(&engine->times, &engine->n_times, pass->n_slots, sizeof *engine->times, it->err));
+    CS_TRY(reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
+    it->runner.room = engine->room;
     CS_TRY(sim__segment_run(&it->runner, pass, (uint32_t)index, n, &run->state, &run->account,
                             leave, it->err));
     run->pending = sim__pass_reduces(it->job, context.self) ? context.self : no_pass;

@@ -72,8 +72,11 @@ typedef struct {
     uint8_t prefetch;          /* blocks they are ahead; 0: gathered just in time */
     int16_t reduced;           /* slot of the reductions run here; -1 none */
     int16_t sent;              /* slot of the boundary transfer; -1 none */
-    sim_time compute;          /* sum of compute durations */
-    double total_s;            /* sum of all durations, for the overflow check */
+    /* Ops that read slot s: reader[reader_start[s] .. reader_start[s+1]); NULL under `program`. */
+    const int32_t *reader_start, *reader;
+    int32_t scheduling; /* sim_scheduling */
+    sim_time compute;   /* sum of compute durations */
+    double total_s;     /* sum of all durations, for the overflow check */
 } sim_lowered;
 
 /* When the output of a pass was there, and when the next stage had it. */
@@ -86,6 +89,22 @@ typedef struct {
  * values and is left with the end of every slot. */
 uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
                         sim_exit *leave, sim_time *times);
+
+/* The same when each dimension picks among the operations that wait for it: `fifo` the one that
+ * came first, `lifo` the one that came last, `smallest` the shortest.  Event-driven; not monotone
+ * in the durations, so that only repetition, not jumps, may shorten it.  Operations of a block
+ * compete with each other; what is left of the block before is served first.  `room` holds
+ * sim__events_bytes(pass) bytes.  O(operations * waiting). */
+void sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_account *account,
+                           sim_exit *leave, sim_time *times, void *room);
+size_t sim__events_bytes(const sim_lowered *pass);
+
+/* Shared by both: the state after a pass, from the end of compute and the slots' times. */
+void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_until,
+                      const sim_time *times, sim_state *state, sim_exit *leave);
+/* Latest of an operation's inputs, and who made it. */
+sim_time sim__op_arrival(const sim_lowered *pass, const sim_op *op, const sim_time *times,
+                         int64_t input_cause, int64_t *cause);
 
 /* What the engine is to run. */
 typedef struct {

@@ -61,13 +61,35 @@ static cs_status time_item(work *w, const wl_item *item, const sim_timed **out, 
     return sim__timed_collective(&w->l->timing, &key, out, err);
 }
 
+static bool distinct_slots(const sim_lowering *l)
+{
+    return l->job->timeline != NULL || l->job->network->scheduling != SIM_PROGRAM;
+}
+
+/* The latest of several chunks, where they may end in any order. */
+static int16_t join_chunks(work *w, op_list *list, int16_t first, size_t n, int cause)
+{
+    sim_op op = {.server = SIM_NO_SERVER, .name = -1};
+
+    set_dep(&op, first);
+    for (size_t c = 1; c < n; c++) {
+        op.dep[op.n_deps++] = (int16_t)(first + (int16_t)c);
+        if (op.n_deps < WL_MAX_DEPS && c + 1 < n)
+            continue;
+        op.out = new_slot(w, cause);
+        push(w, list, &op);
+        set_dep(&op, op.out);
+    }
+    return op.dep[0];
+}
+
 /* Chunks of a collective, phase-major, after the inputs in `op`; returns the slot of its last chunk
  * (later chunks never end before earlier ones).  For a timeline every operation has a slot of its
  * own. */
 static int16_t put_collective(work *w, op_list *list, const sim_timed *timed, size_t chunks,
                               sim_op op, int cause)
 {
-    size_t first = w->n_slots, copies = w->l->job->timeline != NULL ? timed->n_phases : 1;
+    size_t first = w->n_slots, copies = distinct_slots(w->l) ? timed->n_phases : 1;
 
     if (timed->n_phases == 0) {
         op.server = SIM_NO_SERVER;
@@ -87,7 +109,9 @@ static int16_t put_collective(work *w, op_list *list, const sim_timed *timed, si
                 set_dep(&op, (int16_t)(copies > 1 ? op.out - (int16_t)chunks : op.out));
             push(w, list, &op);
         }
-    return (int16_t)(first + chunks * copies - 1);
+    if (w->l->job->network->scheduling == SIM_PROGRAM)
+        return (int16_t)(first + chunks * copies - 1);
+    return join_chunks(w, list, (int16_t)(first + chunks * (copies - 1)), chunks, cause);
 }
 
 /* Emits background operations whose place is before the next of the urgent ones. */
@@ -113,7 +137,7 @@ static int16_t put_urgent(work *w, const sim_timed *timed, size_t chunks, const 
 
     if (w->gather.n + w->reduce.n == 0) {
         sim_timed merged = {.n_phases = timed->n_phases};
-        if (timed->n_phases != 1)
+        if (timed->n_phases != 1 || w->l->job->network->scheduling != SIM_PROGRAM)
             return put_collective(w, &w->out, timed, chunks, *op, cause);
         merged.phase[0] = timed->phase[0]; /* chunks back to back on one server are one operation */
         merged.phase[0].duration *= (sim_time)chunks;
@@ -139,6 +163,8 @@ static void item_inputs(const work *w, const wl_item *item, sim_op *op)
     }
     op->n_deps = item->n_deps;
     op->name = item->op;
+    if (item->n_deps == 0 && w->context.self.kind == SIM_PASS_UPDATE)
+        set_dep(op, SIM_SLOT_INPUT); /* the optimizer waits for the reduced gradients */
 }
 
 static cs_status put_compute(work *w, const wl_item *item, sim_op *op, int16_t *slot, cs_error *err)
@@ -317,9 +343,9 @@ static cs_status reserve(work *w, const wl_pass *pass, cs_error *err)
     size_t items = (pass == NULL ? 0 : pass->n) + (reduce == NULL ? 0 : reduce->n);
     size_t chunks = (size_t)l->job->network->chunks;
     size_t lists = items + WL_MAX_GATHERS + 1;
-    size_t ops = lists * (SIM_MAX_PHASES * chunks + 1) + 2 * (size_t)MOST_ENDS;
-    size_t copies = l->job->timeline != NULL ? SIM_MAX_PHASES : 1;
-    size_t slots = lists * (chunks * copies + 1) + SIM_SLOT_FIRST + 2 * (size_t)MOST_ENDS;
+    size_t ops = lists * ((SIM_MAX_PHASES + 1) * chunks + 1) + 2 * (size_t)MOST_ENDS;
+    size_t copies = distinct_slots(l) ? SIM_MAX_PHASES : 1;
+    size_t slots = lists * (chunks * (copies + 1) + 1) + SIM_SLOT_FIRST + 2 * (size_t)MOST_ENDS;
     bool ok = true;
 
     if (slots > MOST_SLOTS)
@@ -346,6 +372,32 @@ static cs_status reserve(work *w, const wl_pass *pass, cs_error *err)
     return CS_OK;
 }
 
+/* Who reads which slot, for the event-driven run. */
+static cs_status keep_readers(work *w, sim_lowered *out, cs_error *err)
+{
+    int32_t *start = sim__pool_alloc(&w->l->pool, (w->n_slots + 2) * sizeof *start);
+    size_t edges = 0;
+    int32_t *reader;
+
+    for (size_t i = 0; i < out->n; i++)
+        edges += out->op[i].n_deps;
+    reader = sim__pool_alloc(&w->l->pool, (edges + 1) * sizeof *reader);
+    if (start == NULL || reader == NULL)
+        return cs_fail(err, CS_ENOMEM, "operations of a block");
+    memset(start, 0, (w->n_slots + 2) * sizeof *start);
+    for (size_t i = 0; i < out->n; i++)
+        for (size_t d = 0; d < out->op[i].n_deps; d++)
+            start[out->op[i].dep[d] + 2]++;
+    for (size_t s = 2; s < w->n_slots + 2; s++)
+        start[s] += start[s - 1];
+    for (size_t i = 0; i < out->n; i++)
+        for (size_t d = 0; d < out->op[i].n_deps; d++)
+            reader[start[out->op[i].dep[d] + 1]++] = (int32_t)i;
+    out->reader_start = start;
+    out->reader = reader;
+    return CS_OK;
+}
+
 /* Copies the finished lists to the pool. */
 static cs_status keep(work *w, sim_lowered *out, cs_error *err)
 {
@@ -366,6 +418,10 @@ static cs_status keep(work *w, sim_lowered *out, cs_error *err)
     out->total_s = w->total_s;
     if (w->n_slots > w->l->most_slots)
         w->l->most_slots = w->n_slots;
+    out->reader_start = out->reader = NULL;
+    out->scheduling = w->l->job->network->scheduling;
+    if (out->scheduling != SIM_PROGRAM)
+        return keep_readers(w, out, err);
     return CS_OK;
 }
 

@@ -150,6 +150,15 @@ static void report(const sim_runner *runner, const sim_lowered *pass)
     }
 }
 
+static uint64_t run_pass(const sim_runner *runner, const sim_lowered *pass, sim_state *state,
+                         sim_account *account, sim_exit *leave)
+{
+    if (pass->scheduling == SIM_PROGRAM)
+        return sim__block_run(pass, state, account, leave, runner->times);
+    sim__block_run_events(pass, state, account, leave, runner->times, runner->room);
+    return 0;
+}
+
 /* One pass from a state with compute 0, from memory where it was taken before. */
 static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint32_t id,
                      const sim_state *relative)
@@ -159,7 +168,7 @@ static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint32_t
 
     if (known != NULL)
         return *known;
-    step.sum = sim__block_run(pass, &step.state, &step.account, &step.leave, runner->times);
+    step.sum = run_pass(runner, pass, &step.state, &step.account, &step.leave);
     sim__memo_put(runner->memo, id, relative, &step);
     return step;
 }
@@ -254,7 +263,7 @@ static bool jump(run *r, const sim_step *first)
 static void run_unrolled(run *r)
 {
     for (; r->left > 0; r->left--) {
-        (void)sim__block_run(r->pass, r->state, r->account, r->leave, r->runner->times);
+        (void)run_pass(r->runner, r->pass, r->state, r->account, r->leave);
         if (r->runner->timeline != NULL)
             report(r->runner, r->pass);
     }
@@ -277,7 +286,7 @@ cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, ui
         sim_state relative = sim__state_relative(r.state), next = sim__state_relative(&step.state);
         if (sim__state_equal(&relative, &next))
             repeat(&r, &step);
-        else if (r.left < 4 || !jump(&r, &step))
+        else if (r.left < 4 || pass->scheduling != SIM_PROGRAM || !jump(&r, &step))
             advance(&r, &step);
     }
     return CS_OK;

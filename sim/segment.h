@@ -34,6 +34,7 @@ void sim__account_add(sim_account *total, const sim_account *part, sim_time time
 typedef struct {
     sim_memo *memo;  /* NULL: unrolled */
     sim_time *times; /* room for the slots of any pass */
+    void *room;      /* room for an event-driven run */
     sim_timeline_fn timeline;
     void *timeline_context;
     const char *const *op_names;

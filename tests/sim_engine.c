@@ -223,6 +223,30 @@ static void test_shortcuts_equal_the_unrolled_run(void **state)
     cs_rng_destroy(rng);
 }
 
+/* fifo, lifo and smallest: repetition equals the unrolled run, the parts add up, and network time
+ * is a lower bound. */
+static void test_other_schedulings_run(void **state)
+{
+    static const int32_t kinds[] = {SIM_FIFO, SIM_LIFO, SIM_SMALLEST};
+    cs_rng *rng = cs_rng_create(10, 11, 12);
+    tools t = tools_make();
+    static random_job job;
+    sim_engine_result fast, slow;
+
+    (void)state;
+    for (int i = 0; i < DESIGNS / 4; i++) {
+        random_job_make(rng, &job);
+        job.network.scheduling = kinds[i % 3];
+        run(&t, &job, false, &fast);
+        run(&t, &job, true, &slow);
+        assert_memory_equal(&fast, &slow, sizeof fast);
+        assert_int_equal(total(&fast), fast.latency);
+        assert_true(fast.latency >= fast.account.network);
+    }
+    tools_free(&t);
+    cs_rng_destroy(rng);
+}
+
 /* Under program order every time is a max-plus function of the durations: more is never slower. */
 static void test_more_bandwidth_or_peak_is_never_slower(void **state)
 {
@@ -272,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shortcuts_equal_the_unrolled_run),
+        cmocka_unit_test(test_other_schedulings_run),
         cmocka_unit_test(test_more_bandwidth_or_peak_is_never_slower),
         cmocka_unit_test(test_time_is_between_overlap_and_no_overlap),
     };
