@@ -8,9 +8,9 @@
 /* Backward of unfused attention per score element: dP written and read with mask, softmax backward
  * reads P and dP and writes dS, dQ and dK read dS, dV reads the dropped scores. */
 #define SCORE_BYTES_BACKWARD 19.0
-/* Flash attention computes the scores again: five products instead of four (Dao et al. 2022). */
-#define FLASH_BACKWARD 2.5
-#define PLAIN_BACKWARD 2.0
+/* Flash attention computes the scores again: five products instead of four, 2.5 times forward (Dao
+ * et al. 2022). */
+#define FLASH_SECOND_SCORES 0.5
 
 /* Layout a tensor's gradient is brought to before its producer's backward: partial sums in forward
  * have whole gradients. */
@@ -45,7 +45,7 @@ int16_t wl__operand(wl__build *b, int16_t tensor)
     if (dropped(b, tensor) && b->block->op[b->block->tensor[tensor].producer].kernel->cheap)
         wl__forward_op(b, (size_t)b->block->tensor[tensor].producer);
     if (b->of[tensor] < 0)
-        b->of[tensor] = wl__value_add(b, tensor, dual(b->home[tensor]), false);
+        b->of[tensor] = wl__value_add(b, tensor, b->keep[tensor], false);
     return b->of[tensor];
 }
 
@@ -65,7 +65,7 @@ static void flush(wl__build *b)
         item.m = b->pending[i].m;
         item.n = b->pending[i].n;
         item.k = b->pending[i].k;
-        wl__item_flops(b, op, plan, 1.0, &item);
+        wl__item_flops(b, op, 1.0, 0.0, &item);
         wl__item_dep(b, &item, b->pending[i].gradient);
         wl__item_dep(b, &item, b->pending[i].input);
         wl__emit(b, &item);
@@ -155,7 +155,7 @@ static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_
         item.n = item.k;
         item.k = n;
     }
-    wl__item_flops(b, op, plan, 1.0, &item);
+    wl__item_flops(b, op, 1.0, 0.0, &item);
     wl__item_dep(b, &item, g);
     wl__item_dep(b, &item, other);
     if (b->block->tensor[op->in[1 - to]].parameter)
@@ -260,25 +260,22 @@ static void attention_cost(wl__build *b, int16_t o, wl_item *item)
 {
     const wl__op *op = &b->block->op[o];
     const wl__plan *plan = &b->plan[o];
-    const double before = b->hardware;
-
     if (b->config->attention == WL_ATTENTION_GPT2022) {
         item->memory_bytes += SCORE_BYTES_BACKWARD * wl__scores(b, op, plan);
-        wl__item_flops(b, op, plan, PLAIN_BACKWARD, item);
+        wl__item_flops(b, op, 2.0, 0.0, item);
         return;
     }
     item->memory_bytes += wl__result_bytes(b, op, plan); /* the saved result */
-    wl__item_flops(b, op, plan, FLASH_BACKWARD, item);
-    b->flash += (b->hardware - before) * (1.0 - PLAIN_BACKWARD / FLASH_BACKWARD);
+    wl__item_flops(b, op, 2.0, FLASH_SECOND_SCORES, item);
 }
 
 /* Unfused attention under `selective`: the core runs again before its backward. */
 static void core_again(wl__build *b, int16_t o)
 {
-    const double before = b->hardware;
+    const double before = b->exact_done;
 
     wl__forward_op(b, (size_t)o);
-    b->again += b->hardware - before;
+    b->again += b->exact_done - before;
 }
 
 static void kernel_backward(wl__build *b, int16_t o, int16_t g)
@@ -296,7 +293,7 @@ static void kernel_backward(wl__build *b, int16_t o, int16_t g)
     if (op->kernel->keys)
         attention_cost(b, o, &item);
     else
-        wl__item_flops(b, op, plan, 2.0, &item);
+        wl__item_flops(b, op, 2.0, 0.0, &item);
     if (op->n_data < op->n_in)
         weights_dep(b, &item);
     if (wl__rings(b, op))
@@ -357,6 +354,17 @@ static void op_backward(wl__build *b, int16_t o)
         kernel_backward(b, o, g);
 }
 
+/* Partial sums that no consumer resolves stay as they are. */
+static wl__layout keep_partial_of(const wl__build *b, int16_t value, wl__layout to)
+{
+    const int16_t t = b->value[value].tensor;
+
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (b->home[t].at[a] == WL__PARTIAL)
+            to.at[a] = WL__PARTIAL;
+    return to;
+}
+
 /* Forward once more from the saved input; what it computes is at hand for the backward items, but
  * its gathers are dropped (a gather is shared within one pass). */
 static void recompute_all(wl__build *b)
@@ -367,15 +375,18 @@ static void recompute_all(wl__build *b)
     for (size_t o = 0; o < b->block->n_ops; o++)
         wl__forward_op(b, o);
     for (size_t t = 0; t < b->block->n_tensors; t++) {
-        const int16_t old = b->of[t];
+        int16_t old = b->of[t];
 
         if (old < 0)
             continue;
-        b->of[t] = wl__value_add(b, (int16_t)t, dual(b->home[t]), false);
+        if (b->wanted[t]) /* the conversions its consumers made */
+            old = wl__convert(b, wl__convert(b, old, keep_partial_of(b, old, b->home[t]), 0),
+                              keep_partial_of(b, old, b->keep[t]), 0);
+        b->of[t] = wl__value_add(b, (int16_t)t, b->keep[t], false);
         for (size_t i = 0; i < b->value[old].n_deps; i++)
             wl__value_dep(b, b->of[t], b->value[old].dep[i]);
     }
-    b->again += b->hardware;
+    b->again += b->exact_done;
 }
 
 /* Uses through which a gradient will come: operands of operators whose result has one. */

@@ -184,11 +184,11 @@ static void block_build(wl__build *b, const wl__block *block, bool recompute, wl
     blocks->parameters[index] = b->parameters;
     model_flops(b, &blocks->model[index], &blocks->causal[index]);
     out->forward = wl__forward(b);
-    blocks->hardware[index] = b->hardware;
+    blocks->redundant[index] = b->redundant;
     blocks->again[index] = blocks->flash[index] = 0.0;
     if (b->training) {
         wl__backward(b, &out->backward, &out->backward_last);
-        blocks->hardware[index] += b->hardware;
+        blocks->redundant[index] += b->redundant;
         blocks->again[index] = b->again;
         blocks->flash[index] = b->flash;
     }
@@ -242,12 +242,12 @@ static void totals_fill(const wl__blocks *blocks, wl_program *program)
 
                 program->flops.model_flops += n * blocks->model[k];
                 program->flops.model_flops_causal += n * blocks->causal[k];
-                program->flops.hardware_flops += n * blocks->hardware[k];
                 program->flops.recompute_flops += n * extra;
                 program->flops.flash_flops += n * blocks->flash[k];
-                program->flops.redundant_flops +=
-                    n * (blocks->hardware[k] - blocks->causal[k] - extra);
+                program->flops.redundant_flops += n * blocks->redundant[k];
             }
+    program->flops.hardware_flops = program->flops.model_flops_causal +
+                                    program->flops.recompute_flops + program->flops.redundant_flops;
 }
 
 cs_status wl_program_build(const wl_workload *workload, const wl_config *config, cs_arena *arena,

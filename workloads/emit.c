@@ -9,7 +9,7 @@
 void wl__pass_begin(wl__build *b)
 {
     b->n_items = b->n_values = b->n_pending = 0;
-    b->hardware = b->flash = b->again = 0.0;
+    b->hardware = b->exact_done = b->redundant = b->flash = b->again = 0.0;
     b->loss = -1;
     memset(b->of, -1, b->block->n_tensors * sizeof *b->of);
     memset(b->grad, -1, b->block->n_tensors * sizeof *b->grad);

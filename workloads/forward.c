@@ -37,26 +37,27 @@ void wl__gemm_shape(const wl__build *b, const wl__op *op, const wl__plan *plan, 
     }
 }
 
-/* `times` the forward FLOPs of the operator on this NPU, and the sum over all NPUs at mean load. */
-void wl__item_flops(wl__build *b, const wl__op *op, const wl__plan *plan, double times,
-                    wl_item *item)
+void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item)
 {
-    double flops = times * plan->flops / plan->divisor, mean;
+    const wl__plan *plan = &b->plan[op - b->block->op];
+    const bool half = op->kernel->keys && op->causal && b->workload->mode != WL_DECODE;
+    const double share = (half ? 0.5 : 1.0) * (times + second);
+    double flops = share * plan->flops / plan->divisor, all;
 
-    if (op->kernel->keys) {
+    if (op->kernel->keys)
         flops /= b->cache_parts;
-        if (op->causal && b->workload->mode != WL_DECODE)
-            flops *= 0.5;
-    }
-    mean = flops;
+    all = flops * b->npus;
     if (op->class == WL__CLASS_EXPERT)
-        mean /= b->imbalance;
+        all /= b->imbalance;
+    b->hardware += all;
+    b->exact_done += share * plan->exact;
+    b->redundant += all - share * plan->exact;
+    b->flash += (half ? 0.5 : 1.0) * second * plan->exact;
     /* A contiguous cut leaves the last rank (2n-1)/n of the mean causal work. */
-    if (op->kernel->keys && op->causal && b->axis[WL_SP] > 1 && b->config->cp_balanced == 0)
+    if (half && b->axis[WL_SP] > 1 && b->config->cp_balanced == 0)
         flops *= 2.0 - 1.0 / (double)b->axis[WL_SP];
     item->flops = flops;
     item->precision = op->kernel == &wl__einsum ? b->bytes.arithmetic : b->bytes.vector;
-    b->hardware += mean * b->npus;
 }
 
 double wl__scores(const wl__build *b, const wl__op *op, const wl__plan *plan)
@@ -232,7 +233,7 @@ void wl__forward_op(wl__build *b, size_t o)
         item.memory_bytes += SCORE_BYTES_FORWARD * wl__scores(b, op, plan);
     if (op->kernel == &wl__einsum)
         wl__gemm_shape(b, op, plan, &item);
-    wl__item_flops(b, op, plan, 1.0, &item);
+    wl__item_flops(b, op, 1.0, 0.0, &item);
     if (wl__rings(b, op))
         ring = wl__ring_emit(b, op, plan, WL_ALL_GATHER, values);
     result = result_value(b, op, plan, wl__emit(b, &item));

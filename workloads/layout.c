@@ -192,6 +192,26 @@ static void input_layouts(wl__build *b)
     }
 }
 
+/* A tensor is saved in its own layout and gathered again where backward needs more of it; only what
+ * an all-to-all moved is saved where it arrived, at the same size. */
+static void keep_fill(wl__build *b)
+{
+    for (size_t t = 0; t < b->block->n_tensors; t++) {
+        b->keep[t] = b->home[t];
+        for (size_t a = 0; a < WL__AXES; a++)
+            if (b->keep[t].at[a] == WL__PARTIAL)
+                b->keep[t].at[a] = WL__WHOLE;
+    }
+    for (size_t o = b->block->n_ops; o-- > 0;) {
+        const wl__op *op = &b->block->op[o];
+
+        for (size_t i = 0; i < op->n_data; i++)
+            for (size_t a = 0; a < WL__AXES && (op->kernel->saves >> i & 1) != 0; a++)
+                if (b->keep[op->in[i]].at[a] >= 0 && b->plan[o].need[i].at[a] >= 0)
+                    b->keep[op->in[i]].at[a] = b->plan[o].need[i].at[a];
+    }
+}
+
 void wl__plan_block(wl__build *b)
 {
     input_layouts(b);
@@ -219,4 +239,5 @@ void wl__plan_block(wl__build *b)
             if (home->at[a] == WL__PARTIAL)
                 home->at[a] = b->stream.at[a];
     }
+    keep_fill(b);
 }

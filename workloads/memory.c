@@ -59,7 +59,6 @@ static bool is_saved(const wl__build *b, int16_t t)
 static double kept_bytes(const wl__build *b, int16_t t)
 {
     const wl__tensor *tensor = &b->block->tensor[t];
-    wl__layout layout = b->home[t];
     double element = tensor->fp32 ? 4.0 : b->bytes.activation;
     bool gemm_only = tensor->first_use >= 0;
 
@@ -68,10 +67,7 @@ static double kept_bytes(const wl__build *b, int16_t t)
             gemm_only = false;
     if (gemm_only && !tensor->fp32)
         element = fmin(element, b->bytes.gemm);
-    for (size_t a = 0; a < WL__AXES; a++)
-        if (layout.at[a] == WL__PARTIAL)
-            layout.at[a] = WL__WHOLE;
-    return wl__elements(b, tensor, layout) * element;
+    return wl__elements(b, tensor, b->keep[t]) * element;
 }
 
 /* Masks and scores, or the fp32 log-sum-exp of flash attention's rows. */

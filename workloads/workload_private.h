@@ -238,7 +238,8 @@ typedef struct {
     const wl__block *block;
     bool recompute;
     wl__plan plan[WL__MAX_OPS];
-    wl__layout home[WL__MAX_TENSORS]; /* layout a tensor is kept in */
+    wl__layout home[WL__MAX_TENSORS]; /* layout of a tensor once partial sums are resolved */
+    wl__layout keep[WL__MAX_TENSORS]; /* layout it is saved in for backward */
     wl__layout stream;                /* of block inputs and outputs */
     wl__parameters parameters;
     bool saved[WL__MAX_TENSORS];   /* kept from forward to backward */
@@ -263,9 +264,9 @@ typedef struct {
     } pending[WL__MAX_OPS]; /* weight gradients not yet emitted */
     size_t n_pending;
     int16_t loss; /* value of the loss, -1 */
-    /* FLOPs of all NPUs in the pass, mean load; of these flash attention's second scores, and what
-     * recomputation repeats */
-    double hardware, flash, again;
+    /* FLOPs of all NPUs in the pass at mean load: executed, the model's own among them, replicated
+     * or padded; of the model's own: flash attention's second scores, what recomputation repeats */
+    double hardware, exact_done, redundant, flash, again;
 } wl__build;
 
 /* build.c */
@@ -297,8 +298,9 @@ void wl__forward_op(wl__build *b, size_t op);
 wl_pass wl__forward(wl__build *b);
 /* Value of a tensor in this pass: computed, saved, or recomputed now. */
 int16_t wl__operand(wl__build *b, int16_t tensor);
-void wl__item_flops(wl__build *b, const wl__op *op, const wl__plan *plan, double times,
-                    wl_item *item);
+/* `times` the forward FLOPs of the operator into the item, and `second` times for scores computed
+ * again; adds them to the pass's totals over all NPUs. */
+void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item);
 /* Bytes of operand i (or of the result) as the operator reads or writes it. */
 double wl__operand_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan, size_t i);
 double wl__result_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan);
@@ -332,7 +334,7 @@ typedef struct {
     double kv_bytes[2 * WL__MAX_BLOCKS]; /* cache of one block on one NPU, all sequences */
     double model[2 * WL__MAX_BLOCKS];    /* FLOPs of a micro-batch: model, causal, executed, */
     double causal[2 * WL__MAX_BLOCKS];   /* recomputed, flash's second scores */
-    double hardware[2 * WL__MAX_BLOCKS], again[2 * WL__MAX_BLOCKS], flash[2 * WL__MAX_BLOCKS];
+    double redundant[2 * WL__MAX_BLOCKS], again[2 * WL__MAX_BLOCKS], flash[2 * WL__MAX_BLOCKS];
 } wl__blocks;
 void wl__stages(wl__build *b, const wl__blocks *blocks, wl_program *program);
 /* Layers of chunk c of `chunks`: the extra ones of an uneven division sit in the middle, away from
