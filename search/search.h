@@ -7,6 +7,7 @@
 
 #include "agents/agent.h"
 #include "common/files.h"
+#include "common/json.h"
 #include "sim/sim.h"
 
 /* ---- a problem: PSA + models + space + objective ---- */
@@ -156,6 +157,51 @@ typedef struct search_outcome {
 CS_MUST_USE cs_status search_run(const search_problem *problem, const search_options *options,
                                  search_outcome *out, cs_error *err);
 void search_outcome_fini(search_outcome *outcome);
+
+/* ---- serve: an environment for agents outside ---- */
+
+/* Lines in and out, without their newline. */
+typedef struct {
+    /* Next request, valid until the next call; false at the end. */
+    bool (*read)(void *context, const char **line, size_t *length);
+    /* false when nobody reads any more. */
+    bool (*write)(void *context, const char *line, size_t length);
+    void *context;
+} search_channel;
+
+typedef struct {
+    const agent_type *agent; /* of `ask`; NULL: requests to ask are refused */
+    const char *const *params;
+    size_t n_params;
+    uint64_t evaluations; /* budget of unique evaluations, 0: none */
+    double timeout_s;     /* 0: none */
+    uint64_t seed;        /* of `sample` and of the agent */
+    int jobs;
+    const char *study_path; /* NULL: no study; must not exist */
+    const volatile int *stop;
+    /* Full description of a trial, for answers; NULL: the short one. */
+    cs_json *(*trial_json)(void *context, const search_problem *problem, const search_trial *trial);
+    void *trial_context;
+} search_serve_options;
+
+/* Answers requests until the channel ends, "quit", or the budget is used up.  One JSON object a
+ * line:
+ *   {"cmd":"describe"}                          knobs with their values, counts, objectives
+ *   {"cmd":"sample","n":N}                      N uniformly drawn valid designs
+ *   {"cmd":"evaluate","designs":[D,...]}        trials, in order; a known design is answered again
+ *   {"cmd":"ask"}                               the built-in agent's next designs
+ *   {"cmd":"tell","results":[{"objectives":[..],"violation":V},...]}  what they scored elsewhere;
+ *                                               without "results" they are evaluated here
+ *   {"cmd":"best"}                              the best trial so far, or the least violating one
+ *   {"cmd":"quit"}
+ * A design D is {"knob": value, ...} with values as in the PSA file, or {"index": [i, ...]} with
+ * one value index per knob in the order of describe.  Every answer has "ok"; false comes with
+ * "error" and changes nothing.  A line may have at most 16 MiB, a request at most 65,536 designs.
+ */
+CS_MUST_USE cs_status search_serve(const search_problem *problem,
+                                   const search_serve_options *options,
+                                   const search_channel *channel, search_outcome *out,
+                                   cs_error *err);
 
 /* Threads available here: the least of OMP_NUM_THREADS, affinity and the cgroup's CPU quota. */
 int search_default_jobs(void);
