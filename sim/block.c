@@ -138,6 +138,7 @@ uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
             join(&s, op);
     }
     account->compute += pass->compute;
+    account->sent_bytes += pass->sent_bytes;
     sim__block_leave(pass, s.compute, s.busy_until, times, state, leave);
     return s.sum - (uint64_t)start * pass->n_terms; /* relative to the start of the pass */
 }

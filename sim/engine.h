@@ -40,7 +40,8 @@ typedef struct {
 typedef struct {
     sim_time compute;
     sim_time wait[SIM_WAIT_CAUSES];
-    sim_time network; /* time with any dimension busy, counted in program order */
+    sim_time network;   /* time with any dimension busy, counted in program order */
+    int64_t sent_bytes; /* by one NPU into its dimensions */
 } sim_account;
 
 enum { SIM_NO_SERVER = 255 };
@@ -76,7 +77,8 @@ typedef struct {
     const int32_t *reader_start, *reader;
     int32_t scheduling; /* sim_scheduling */
     sim_time compute;   /* sum of compute durations */
-    double total_s;     /* sum of all durations, for the overflow check */
+    int64_t sent_bytes;
+    double total_s; /* sum of all durations, for the overflow check */
 } sim_lowered;
 
 /* When the output of a pass was there, and when the next stage had it. */

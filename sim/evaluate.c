@@ -138,10 +138,19 @@ done:
     return status;
 }
 
-/* Adds `share` of a workload's times. */
-static void add_times(sim_result *out, const sim_engine_result *run, double share)
+/* A running collective takes a share x of compute and memory bandwidth, so that compute beside it
+ * takes 1/(1-x) of its time: hidden time lengthens compute by x/(1-x) of itself. */
+static double interference_s(const evaluation *e, double hidden)
 {
-    double exposed = 0;
+    double x = e->config->compute.interference;
+    return hidden * x / (1 - x);
+}
+
+/* Adds `share` of a workload's times; returns its latency. */
+static double add_times(const evaluation *e, sim_result *out, const sim_engine_result *run,
+                        double share)
+{
+    double exposed = 0, hidden, slowdown;
 
     for (size_t axis = 0; axis < WL_N_AXES; axis++) {
         sim_time t = run->account.wait[axis];
@@ -150,10 +159,14 @@ static void add_times(sim_result *out, const sim_engine_result *run, double shar
         out->exposed_by_axis_s[axis] += share * SIM_S(t);
         exposed += SIM_S(t);
     }
-    out->compute_s += share * SIM_S(run->account.compute);
+    hidden = fmax(0, SIM_S(run->account.network) - exposed);
+    slowdown = interference_s(e, hidden);
+    out->compute_s += share * (SIM_S(run->account.compute) + slowdown);
     out->exposed_s += share * exposed;
     out->bubble_s += share * SIM_S(run->bubble);
-    out->hidden_s += share * fmax(0, SIM_S(run->account.network) - exposed);
+    out->hidden_s += share * hidden;
+    out->sent_bytes += share * (double)run->account.sent_bytes;
+    return SIM_S(run->latency) + slowdown;
 }
 
 static void add_flops(sim_result *out, const wl_flops *flops, double share)
@@ -178,43 +191,70 @@ static void derive(const evaluation *e, double tokens, sim_result *out)
     if (isnan(device->power_active) || isnan(device->power_idle))
         return;
     out->energy_j = out->npus * (device->power_active * out->compute_s +
-                                 device->power_idle * (out->latency_s - out->compute_s));
+                                 device->power_idle * (out->latency_s - out->compute_s) +
+                                 device->link_energy * out->sent_bytes);
+}
+
+static double share_of(const sim_model *model, size_t i)
+{
+    double weights = 0;
+
+    for (size_t j = 0; j < model->n_workloads; j++)
+        weights += model->workloads[j].weight;
+    return model->aggregate == SIM_MEAN  ? model->workloads[i].weight / weights
+           : model->aggregate == SIM_SUM ? model->workloads[i].weight
+                                         : 1;
+}
+
+/* Adds workload i to the result. */
+static cs_status add_workload(evaluation *e, size_t i, double *tokens, sim_result *out)
+{
+    cs_status status;
+    sim_engine_result run;
+    double share = share_of(e->model, i);
+
+    CS_TRY(simulate_workload(e, i, &run));
+    out->workload_latency_s[i] = add_times(e, out, &run, share);
+    out->latency_s += share * out->workload_latency_s[i];
+    add_flops(out, &e->program->flops, share);
+    *tokens += share * e->program->tokens;
+done:
+    return status;
+}
+
+/* `max`: the slowest workload stands for all. */
+static cs_status add_slowest(evaluation *e, double *tokens, sim_result *out)
+{
+    cs_status status = CS_OK;
+    sim_result blank = *out;
+    double latency[SIM_MAX_WORKLOADS];
+
+    for (size_t i = 0; i < e->model->n_workloads; i++) {
+        sim_result alone = blank;
+        double own = 0;
+        CS_TRY(add_workload(e, i, &own, &alone));
+        latency[i] = alone.latency_s;
+        if (alone.latency_s > out->latency_s) {
+            *out = alone;
+            *tokens = own;
+        }
+    }
+    memcpy(out->workload_latency_s, latency, e->model->n_workloads * sizeof *latency);
+done:
+    return status;
 }
 
 static cs_status simulate(evaluation *e, sim_result *out)
 {
     cs_status status;
-    double weights = 0, tokens = 0;
-    sim_aggregate how = e->model->aggregate;
-    size_t slowest = 0;
+    double tokens = 0;
 
     CS_TRY(check(e, out));
     out->latency_s = 0;
-    for (size_t i = 0; i < e->model->n_workloads; i++)
-        weights += e->model->workloads[i].weight;
-    for (size_t i = 0; i < e->model->n_workloads; i++) {
-        sim_engine_result run;
-        double share = how == SIM_MEAN  ? e->model->workloads[i].weight / weights
-                       : how == SIM_SUM ? e->model->workloads[i].weight
-                                        : 1;
-        CS_TRY(simulate_workload(e, i, &run));
-        out->workload_latency_s[i] = SIM_S(run.latency);
-        if (how == SIM_MAX && i > 0 &&
-            out->workload_latency_s[i] <= out->workload_latency_s[slowest])
-            continue;
-        if (how == SIM_MAX) {
-            slowest = i;
-            tokens = 0;
-            out->latency_s = out->compute_s = out->exposed_s = out->bubble_s = out->hidden_s = 0;
-            out->model_flops = out->hardware_flops = out->redundant_flops = 0;
-            out->recompute_flops = 0;
-            memset(out->exposed_by_axis_s, 0, sizeof out->exposed_by_axis_s);
-        }
-        out->latency_s += share * SIM_S(run.latency);
-        add_times(out, &run, share);
-        add_flops(out, &e->program->flops, share);
-        tokens += share * e->program->tokens;
-    }
+    if (e->model->aggregate == SIM_MAX)
+        CS_TRY(add_slowest(e, &tokens, out));
+    for (size_t i = 0; e->model->aggregate != SIM_MAX && i < e->model->n_workloads; i++)
+        CS_TRY(add_workload(e, i, &tokens, out));
     derive(e, tokens, out);
 done:
     return status;

@@ -243,6 +243,7 @@ void sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_accoun
         complete(&e);
     }
     account->compute += pass->compute;
+    account->sent_bytes += pass->sent_bytes;
     for (size_t d = 0; d < pass->n_dims; d++)
         state->server[d] = e.ends[1 + d];
     sim__block_leave(pass, e.compute, e.busy_until, times, state, leave);

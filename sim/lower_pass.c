@@ -28,6 +28,7 @@ typedef struct {
     double total_s;
     sim_time compute;
     size_t n_terms;
+    int64_t sent_bytes;
 } work;
 
 static int16_t new_slot(work *w, int cause)
@@ -99,7 +100,8 @@ static int16_t put_collective(work *w, op_list *list, const sim_timed *timed, si
     }
     for (size_t c = 0; c < chunks * copies; c++)
         (void)new_slot(w, cause);
-    for (size_t p = 0; p < timed->n_phases; p++)
+    for (size_t p = 0; p < timed->n_phases; p++) {
+        w->sent_bytes += timed->phase[p].bytes * (int64_t)chunks;
         for (size_t c = 0; c < chunks; c++) {
             op.server = timed->phase[p].server;
             op.other_servers = timed->phase[p].others;
@@ -109,6 +111,7 @@ static int16_t put_collective(work *w, op_list *list, const sim_timed *timed, si
                 set_dep(&op, (int16_t)(copies > 1 ? op.out - (int16_t)chunks : op.out));
             push(w, list, &op);
         }
+    }
     if (w->l->job->network->scheduling == SIM_PROGRAM)
         return (int16_t)(first + chunks * copies - 1);
     return join_chunks(w, list, (int16_t)(first + chunks * (copies - 1)), chunks, cause);
@@ -141,6 +144,7 @@ static int16_t put_urgent(work *w, const sim_timed *timed, size_t chunks, const 
             return put_collective(w, &w->out, timed, chunks, *op, cause);
         merged.phase[0] = timed->phase[0]; /* chunks back to back on one server are one operation */
         merged.phase[0].duration *= (sim_time)chunks;
+        merged.phase[0].bytes *= (int64_t)chunks;
         return put_collective(w, &w->out, &merged, 1, *op, cause);
     }
     own.op = w->l->room[SIM_LIST_OWN];
@@ -415,6 +419,7 @@ static cs_status keep(work *w, sim_lowered *out, cs_error *err)
     out->n_dims = w->l->job->network->n_dims;
     out->n_terms = w->n_terms;
     out->compute = w->compute;
+    out->sent_bytes = w->sent_bytes;
     out->total_s = w->total_s;
     if (w->n_slots > w->l->most_slots)
         w->l->most_slots = w->n_slots;

@@ -118,6 +118,7 @@ void sim__account_add(sim_account *total, const sim_account *part, sim_time time
     for (size_t i = 0; i < SIM_WAIT_CAUSES; i++)
         total->wait[i] += times * part->wait[i];
     total->network += times * part->network;
+    total->sent_bytes += times * part->sent_bytes;
 }
 
 static sim_time series(sim_time first, sim_time second, int64_t j)
@@ -133,6 +134,7 @@ static void account_add_series(sim_account *total, const sim_account *first,
     for (size_t i = 0; i < SIM_WAIT_CAUSES; i++)
         total->wait[i] += series(first->wait[i], second->wait[i], j);
     total->network += series(first->network, second->network, j);
+    total->sent_bytes += series(first->sent_bytes, second->sent_bytes, j);
 }
 
 static void report(const sim_runner *runner, const sim_lowered *pass)

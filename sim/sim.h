@@ -78,6 +78,7 @@ typedef struct {
     double network_cost_usd; /* NAN: no price */
     double mfu, tokens_per_s, tokens_per_s_per_npu;
     double model_flops, hardware_flops, redundant_flops, recompute_flops;
+    double sent_bytes;     /* by one NPU into its network dimensions */
     double energy_j;       /* NAN: not given */
     double ttft_s, tpot_s; /* inference; NAN in training */
     double workload_latency_s[SIM_MAX_WORKLOADS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/timed.h"
 
+#include <math.h>
 #include <string.h>
 
 void sim__timing_reset(sim_timing *timing, const sim_job *job)
@@ -33,6 +34,7 @@ static cs_status time_phases(const sim_phase *phase, size_t n, sim_timed *out, c
     out->n_phases = n;
     for (size_t i = 0; i < n; i++) {
         out->phase[i].server = (uint8_t)(1 + phase[i].dim);
+        out->phase[i].bytes = llround(phase[i].bytes);
         out->phase[i].others = (uint8_t)phase[i].other_dims;
         CS_TRY(sim_time_from_s(phase[i].seconds, &out->phase[i].duration, err));
     }

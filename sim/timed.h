@@ -23,6 +23,7 @@ typedef struct {
     struct {
         uint8_t server, others;
         sim_time duration;
+        int64_t bytes; /* egress of one NPU */
     } phase[SIM_MAX_PHASES];
 } sim_timed;
 
