@@ -237,8 +237,8 @@ typedef struct {
     uint64_t ranks, nodes, bytes; /* written */
 } wl_convert_report;
 
-/* Bytes that wl_trace_convert would write (exact for text workloads, the size of the input files
- * for traces); shown before writing. */
+/* About how many bytes wl_trace_convert would write: the last rank's times the ranks for text
+ * workloads, the size of the input files for traces.  To be shown before writing. */
 CS_MUST_USE cs_status wl_trace_convert_size(const char *path, const wl_trace_options *options,
                                             uint64_t *bytes, cs_error *err);
 

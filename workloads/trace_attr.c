@@ -125,16 +125,23 @@ static void take_group(context *c)
     }
 }
 
+/* Booleans by the schema; some writers use integers. */
 static void take_involved(context *c)
 {
-    const int32_t *dims = c->attr->values;
+    const wl_et_attr *a = c->attr;
+    bool narrow = a->arm == WL_ARM_LIST(WL_ARM_BOOL) || a->arm == WL_ARM_LIST(WL_ARM_INT32);
+    bool wide = a->arm == WL_ARM_LIST(WL_ARM_INT64);
 
-    if (c->attr->arm != WL_ARM_LIST(WL_ARM_BOOL) || c->attr->n > 8) {
+    if ((!narrow && !wide) || a->n > 8) {
         bad_value(c, "a list of at most 8 booleans");
         return;
     }
-    for (size_t d = 0; d < c->attr->n; d++)
-        c->to->involved |= (uint8_t)(dims[d] != 0 ? 1u << d : 0u);
+    for (size_t d = 0; d < a->n; d++) {
+        bool in =
+            narrow ? ((const int32_t *)a->values)[d] != 0 : ((const int64_t *)a->values)[d] != 0;
+
+        c->to->involved |= (uint8_t)(in ? 1u << d : 0u);
+    }
 }
 
 static void take_runtime(context *c)
@@ -187,8 +194,8 @@ typedef struct {
 
 static const attr_rule rules[] = {
     /* ascending by name */
-    CODED("comm_group", take_group),
     NARROW("comm_dst", dst, 0),
+    CODED("comm_group", take_group),
     NARROW("comm_priority", priority, INT32_MIN),
     WIDE("comm_size", comm_size, 0, SIZE_LIMIT),
     NARROW("comm_src", src, 0),

@@ -220,7 +220,8 @@ static size_t old_value_size(uint8_t arm)
 /* Gathers the repeated field `number` of an attribute into one list. */
 static void old_list(old_node *node, const char *name, wl_bytes bytes, const wl__field *first)
 {
-    uint8_t arm = old_arm(node->schema, first);
+    bool flags = strcmp(name, "involved_dim") == 0 && first->type == WL__VARINT;
+    uint8_t arm = flags ? WL_ARM_BOOL : old_arm(node->schema, first);
     size_t size = old_value_size(arm), n = 0, count = 0;
     wl_bytes rest = bytes;
     wl__field f;

@@ -12,18 +12,18 @@ static cs_status no_memory(const wl__part *part, cs_error *err)
     return cs_fail(err, CS_ENOMEM, "%s: out of memory", part->head.path);
 }
 
-cs_status wl__part_init(wl__part *part, const char *path, uint32_t rank,
-                        const wl_trace_options *options)
+cs_status wl__part_init(wl__part *part, const wl__rank_file *file, const wl_trace_options *options,
+                        wl_trace_owner *owner)
 {
-    *part = (wl__part){.options = options};
-    part->arena = cs_arena_create(0);
+    *part = (wl__part){.options = options, .borrowed = owner != NULL};
+    part->arena = owner != NULL ? owner->arena : cs_arena_create(0);
     if (part->arena == NULL)
         return CS_ENOMEM;
     part->issues.arena = part->arena;
-    part->head.path = cs_arena_strdup(part->arena, path);
-    part->head.rank = rank;
+    part->head.path = cs_arena_strdup(part->arena, file->path);
+    part->head.rank = file->rank;
     part->head.schema_text = "";
-    part->names = wl__strings_create(part->arena);
+    part->names = owner != NULL ? owner->names : wl__strings_create(part->arena);
     part->groups = wl__strings_create(part->arena);
     if (part->head.path == NULL || part->names == NULL || part->groups == NULL ||
         wl__strings_add(part->groups, "") != WL_GROUP_WORLD)
@@ -40,7 +40,8 @@ void wl__edges_fini(wl__edges *edges)
 
 void wl__part_fini(wl__part *part)
 {
-    wl__strings_destroy(part->names);
+    if (!part->borrowed)
+        wl__strings_destroy(part->names);
     wl__strings_destroy(part->groups);
     wl__issues_fini(&part->issues);
     wl__edges_fini(&part->data);
@@ -50,7 +51,8 @@ void wl__part_fini(wl__part *part)
     free(part->node);
     free(part->offset);
     free(part->declared);
-    cs_arena_destroy(part->arena);
+    if (!part->borrowed)
+        cs_arena_destroy(part->arena);
     *part = (wl__part){0};
 }
 

@@ -64,6 +64,24 @@ bool wl__pb_metadata(wl_bytes frame, wl__pool *pool, wl_et_metadata *out, size_t
 bool wl__pb_pack_node(const wl_et_node *node, wl__pool *pool, wl_bytes *out);
 bool wl__pb_pack_metadata(const wl_et_metadata *metadata, wl__pool *pool, wl_bytes *out);
 
+/* A node packed for later: the frame in arena memory; and a packed frame appended. */
+cs_status wl__writer_pack(wl_et_writer *writer, const wl_et_node *node, cs_arena *arena,
+                          wl_bytes *out, cs_error *err);
+cs_status wl__writer_frame(wl_et_writer *writer, wl_bytes frame, cs_error *err);
+
+/* ---- plain nodes (trace_writer.c) ---- */
+
+enum { WL__PLAIN_ATTRS = 12 };
+/* Attributes of a plain node, in the arms of SCHEMA 4; the node points into it. */
+typedef struct {
+    wl_et_attr attr[WL__PLAIN_ATTRS];
+    size_t n;
+    uint64_t tensor_size;
+    int32_t cpu;
+    int64_t comm_type;
+} wl__plain_attrs;
+void wl__plain_node(const wl_et_plain *plain, wl__plain_attrs *attrs, wl_et_node *out);
+
 /* ---- wire level (trace_wire.c) ---- */
 
 typedef enum { WL__VARINT = 0, WL__FIXED64 = 1, WL__LENGTH = 2, WL__FIXED32 = 5 } wl__wire_type;
@@ -108,6 +126,11 @@ void wl__issues_fini(wl__issues *issues);
 
 /* ---- one rank on its way into a trace (trace_part.c) ---- */
 
+typedef struct {
+    char *path;
+    uint32_t rank;
+} wl__rank_file;
+
 /* Edges as read: ids of the parents of node i are id[first[i] .. first[i + 1] - 1]. */
 typedef struct {
     uint64_t *id;
@@ -135,6 +158,7 @@ typedef struct {
     wl_trace_rank head; /* path, rank, counts, facts */
     cs_arena *arena;
     wl__strings *names, *groups;
+    bool borrowed; /* arena and names are the owner's */
     wl_trace_node *node;
     size_t n, cap;
     int64_t *offset; /* of the frames, for messages */
@@ -152,8 +176,9 @@ typedef struct {
     cs_error err;
 } wl__part;
 
-cs_status wl__part_init(wl__part *part, const char *path, uint32_t rank,
-                        const wl_trace_options *options);
+/* With `owner` (a job of one rank) names and texts go straight to the trace, else to the part. */
+cs_status wl__part_init(wl__part *part, const wl__rank_file *file, const wl_trace_options *options,
+                        wl_trace_owner *owner);
 void wl__part_fini(wl__part *part);
 /* Appends one node with its dependencies; `offset` for messages. */
 cs_status wl__part_add(wl__part *part, const wl_et_node *node, int64_t offset, cs_error *err);
@@ -183,15 +208,11 @@ bool wl__graph_merge(const wl__graph *a, const wl__graph *b, wl__graph *out);
 /* ---- the set (trace_set.c) ---- */
 
 typedef struct {
-    char *path;
-    uint32_t rank;
-} wl__rank_file;
-
-typedef struct {
     wl__rank_file *file; /* ascending by rank */
     size_t n;
     char *group_file; /* found beside the traces, or NULL */
     bool text;        /* one text workload */
+    bool excerpt;     /* one file named in full that has siblings */
 } wl__set;
 
 cs_status wl__set_find(const char *path, wl__set *set, cs_error *err);
@@ -213,6 +234,44 @@ cs_status wl__groups_load(wl_trace *trace, const char *path, cs_error *err);
 uint32_t wl__group_add(wl_trace *trace, const char *name);
 /* Sets the members of group g; false when it is declared with other members. */
 bool wl__group_declare(wl_trace *trace, uint32_t g, const uint32_t *rank, uint32_t n);
+
+/* Collects parts, in rank order, into a trace (trace_load.c). */
+typedef struct wl__builder {
+    wl_trace_options options;
+    wl_trace *trace;
+    bool ctrl; /* control dependencies are enforced so far */
+    bool ctrl_broken;
+    bool excerpt, groups_given;
+    wl_trace_rank *rank;
+    size_t cap_ranks;
+    wl_trace_node *node;
+    size_t cap_nodes;
+    uint32_t *dep_first, *dep;
+    size_t cap_first, n_dep, cap_dep;
+} wl__builder;
+cs_status wl__builder_create(const wl_trace_options *options, wl__builder **out, cs_error *err);
+void wl__builder_destroy(wl__builder *builder); /* NULL is a no-op */
+/* Takes the contents of a finished part (which stays to be fini'd). */
+cs_status wl__builder_add(wl__builder *builder, wl__part *part, cs_error *err);
+/* Completes the trace: groups, issues, checks.  The builder stays to be destroyed. */
+cs_status wl__builder_finish(wl__builder *builder, wl_trace **out, cs_error *err);
+/* Takes the groups of a file, to be called before parts are added; METADATA is ignored then. */
+cs_status wl__builder_groups(wl__builder *builder, const char *path, cs_error *err);
+
+/* Ranks that are read in parallel and joined in order. */
+typedef struct {
+    /* Fills an initialized part with the nodes of its rank and finishes it. */
+    cs_status (*fill)(wl__part *part, const void *context, cs_error *err);
+    const void *context;
+    const wl__rank_file *file;
+    size_t n;
+    bool alone;   /* the one rank of the job */
+    bool restart; /* out: control dependencies turned out broken after ranks were joined */
+} wl__wave;
+cs_status wl__load_wave(wl__builder *b, wl__wave *wave, cs_error *err);
+/* Loads a text workload (trace_text_load.c). */
+cs_status wl__text_load(const char *path, const wl_trace_options *options, wl_trace **out,
+                        cs_error *err);
 
 /* Checks across ranks (trace_check.c): issues go to the trace. */
 cs_status wl__check_ranks(wl_trace *trace, cs_error *err);

@@ -157,22 +157,23 @@ static void follow(const wl__part *part, const wl__graph *g, chains *c, uint32_t
     c->longest_ps = c->time[i] > c->longest_ps ? c->time[i] : c->longest_ps;
 }
 
-static bool measure(const wl__part *part, const wl__graph *g, chains *out)
+static bool measure(const wl__part *part, const wl__graph *g, chains *c)
 {
-    chains c = {.order = malloc((part->n + 1) * sizeof *c.order),
-                .level = malloc((part->n + 1) * sizeof *c.level),
-                .time = malloc((part->n + 1) * sizeof *c.time)};
     size_t n = SIZE_MAX;
 
-    if (c.order != NULL && c.level != NULL && c.time != NULL)
-        n = wl__graph_order(g, c.order);
+    *c = (chains){.order = malloc((part->n + 1) * sizeof *c->order),
+                  .level = malloc((part->n + 1) * sizeof *c->level),
+                  .time = malloc((part->n + 1) * sizeof *c->time)};
+    if (c->order != NULL && c->level != NULL && c->time != NULL)
+        n = wl__graph_order(g, c->order);
     for (size_t k = 0; n != SIZE_MAX && k < n; k++)
-        follow(part, g, &c, c.order[k]);
-    free(c.order);
-    free(c.level);
-    free(c.time);
-    c.cyclic = n < part->n;
-    *out = c;
+        follow(part, g, c, c->order[k]);
+    free(c->order);
+    free(c->level);
+    free(c->time);
+    c->order = c->level = NULL;
+    c->time = NULL;
+    c->cyclic = n < part->n;
     return n != SIZE_MAX;
 }
 
@@ -354,6 +355,19 @@ static bool study(wl__part *part, const wl__graph *stack)
     return true;
 }
 
+/* The end of a message that a node may leave out is its own rank. */
+static void own_ends(wl__part *part)
+{
+    for (size_t i = 0; i < part->n; i++) {
+        wl_trace_node *node = &part->node[i];
+
+        if (node->type == WL_NODE_SEND && node->src < 0)
+            node->src = (int32_t)part->head.rank;
+        if (node->type == WL_NODE_RECV && node->dst < 0)
+            node->dst = (int32_t)part->head.rank;
+    }
+}
+
 cs_status wl__part_finish(wl__part *part, cs_error *err)
 {
     id_index index = {0};
@@ -361,6 +375,7 @@ cs_status wl__part_finish(wl__part *part, cs_error *err)
     edge_faults data = {0}, ctrl = {0};
     bool ok;
 
+    own_ends(part);
     part->head.n = (uint32_t)part->n;
     part->head.facts.data_edges = part->data.n_id;
     part->head.facts.ctrl_edges = part->ctrl.n_id;

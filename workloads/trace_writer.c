@@ -95,25 +95,36 @@ cs_status wl_et_writer_put(wl_et_writer *w, const wl_et_node *node, cs_error *er
     return wl__sink_frame(w->sink, frame, err);
 }
 
+cs_status wl__writer_pack(wl_et_writer *w, const wl_et_node *node, cs_arena *arena, wl_bytes *out,
+                          cs_error *err)
+{
+    wl_bytes frame;
+    uint8_t *copy;
+
+    wl__pool_reset(w->pool);
+    if (!wl__pb_pack_node(node, w->pool, &frame))
+        return no_memory(w, err);
+    copy = cs_arena_alloc(arena, frame.n + 1);
+    if (copy == NULL)
+        return no_memory(w, err);
+    memcpy(copy, frame.data, frame.n);
+    *out = (wl_bytes){frame.n, copy};
+    return CS_OK;
+}
+
+cs_status wl__writer_frame(wl_et_writer *w, wl_bytes frame, cs_error *err)
+{
+    return wl__sink_frame(w->sink, frame, err);
+}
+
 /* ---- plain nodes ---- */
 
-enum { PLAIN_ATTRS = 12 };
-
-/* Values of a plain node's attributes, in the arms of SCHEMA 4. */
-typedef struct {
-    wl_et_attr attr[PLAIN_ATTRS];
-    size_t n;
-    uint64_t tensor_size;
-    int32_t cpu;
-    int64_t comm_type;
-} plain_attrs;
-
-static void add(plain_attrs *a, const char *name, uint8_t arm, size_t n, const void *values)
+static void add(wl__plain_attrs *a, const char *name, uint8_t arm, size_t n, const void *values)
 {
     a->attr[a->n++] = (wl_et_attr){.name = name, .doc = "", .arm = arm, .n = n, .values = values};
 }
 
-static void add_compute(plain_attrs *a, const wl_et_plain *p)
+static void add_compute(wl__plain_attrs *a, const wl_et_plain *p)
 {
     if (!p->has_ops)
         return;
@@ -123,7 +134,7 @@ static void add_compute(plain_attrs *a, const wl_et_plain *p)
     add(a, "tensor_size", WL_ARM_UINT64, 1, &a->tensor_size);
 }
 
-static void add_comm(plain_attrs *a, const wl_et_plain *p)
+static void add_comm(wl__plain_attrs *a, const wl_et_plain *p)
 {
     if (p->type == WL_NODE_COLL) {
         a->comm_type = p->comm;
@@ -142,24 +153,35 @@ static void add_comm(plain_attrs *a, const wl_et_plain *p)
         add(a, "pg_name", WL_ARM_STRING, 1, &p->group);
 }
 
-cs_status wl_et_writer_plain(wl_et_writer *writer, const wl_et_plain *p, cs_error *err)
+void wl__plain_node(const wl_et_plain *p, wl__plain_attrs *a, wl_et_node *out)
 {
-    plain_attrs a = {.cpu = p->cpu};
     bool comm = p->type == WL_NODE_COLL || p->type == WL_NODE_SEND || p->type == WL_NODE_RECV;
-    wl_et_node node = {.id = p->id, .name = p->name, .type = (int32_t)p->type};
 
-    add(&a, "is_cpu_op", WL_ARM_BOOL, 1, &a.cpu);
+    a->n = 0;
+    a->cpu = p->cpu;
+    add(a, "is_cpu_op", WL_ARM_BOOL, 1, &a->cpu);
     if (comm)
-        add_comm(&a, p);
+        add_comm(a, p);
     else
-        add_compute(&a, p);
+        add_compute(a, p);
     if (p->duration_ps % PS_PER_US != 0)
-        add(&a, "duration_ps", WL_ARM_INT64, 1, &p->duration_ps);
-    node.duration_micros = (uint64_t)((p->duration_ps + PS_PER_US / 2) / PS_PER_US);
-    node.n_data = p->n_deps;
-    node.data_deps = p->data_deps;
-    node.n_attrs = a.n;
-    node.attr = a.attr;
+        add(a, "duration_ps", WL_ARM_INT64, 1, &p->duration_ps);
+    *out = (wl_et_node){.id = p->id,
+                        .name = p->name,
+                        .type = (int32_t)p->type,
+                        .n_data = p->n_deps,
+                        .data_deps = p->data_deps,
+                        .duration_micros = (uint64_t)((p->duration_ps + PS_PER_US / 2) / PS_PER_US),
+                        .n_attrs = a->n,
+                        .attr = a->attr};
+}
+
+cs_status wl_et_writer_plain(wl_et_writer *writer, const wl_et_plain *plain, cs_error *err)
+{
+    wl__plain_attrs attrs;
+    wl_et_node node;
+
+    wl__plain_node(plain, &attrs, &node);
     return wl_et_writer_put(writer, &node, err);
 }
 
