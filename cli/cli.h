@@ -25,7 +25,7 @@ typedef struct {
     const char *agent, *agent_command;
     cli_list params, stacks, fixes;
     const char *objectives;
-    int64_t evaluations, seed, jobs;
+    int64_t evaluations, budget, seed, jobs;
     double timeout_s, gap;
     const char *study, *warm_start, *out;
     bool resume, timing;
@@ -44,6 +44,9 @@ typedef struct {
     const char *groups;
     int64_t job_ranks, passes;
     bool strict, force;
+    int64_t backend, slow_rank;
+    double slow_factor;
+    const char *ranks;
 } cli_args;
 
 typedef enum { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_INTEGER, CLI_REAL, CLI_CHOICE } cli_kind;

@@ -8,7 +8,7 @@
 #include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective, cli_trace;
+    cli_front, cli_bench, cli_collective, cli_trace, cli_serve;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,
@@ -20,6 +20,9 @@ wl_trace_options cli_trace_options(const cli_args *args);
  * a failure. */
 CS_MUST_USE cs_status cli_trace_load(const cli_context *cli, const char *path, wl_trace **out,
                                      cs_error *err);
+/* `trace simulate`, and its output columns (NULL key ends). */
+CS_MUST_USE cs_status cli_trace_simulate(cli_context *cli, cs_error *err);
+extern const report_column cli_trace_columns[];
 /* Tells how much will be written; refuses over 10 GB without --force. */
 CS_MUST_USE cs_status cli_check_size(const cli_context *cli, uint64_t bytes, cs_error *err);
 

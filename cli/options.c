@@ -13,6 +13,7 @@
 
 static const char *const formats[] = {"table", "json", "csv", NULL};
 static const char *const control_modes[] = {"auto", "on", "off", NULL}; /* wl_ctrl_mode */
+static const char *const backends[] = {"astra", "astra-aware", NULL};   /* sim_astra_backend */
 
 /* 2^53: every integer up to it is exact in the double the table stores. */
 #define MOST 9007199254740992.0
@@ -30,6 +31,8 @@ const cli_option cli_options[] = {
     {"param", 'p', CLI_LIST, AT(params), "K=V", 0, 0, 0, NULL, "parameter of the agent"},
     {"evaluations", 'n', CLI_INTEGER, AT(evaluations), "N", 2000, 1, MOST, NULL,
      "designs to evaluate in all, also after --resume"},
+    {"budget", 0, CLI_INTEGER, AT(budget), "N", 0, 0, MOST, NULL,
+     "unique evaluations allowed; 0 is no limit"},
     {"timeout", 't', CLI_REAL, AT(timeout_s), "S", 0, 0, 1e9, NULL,
      "end after this many seconds; 0 is no limit"},
     {"seed", 's', CLI_INTEGER, AT(seed), "S", 1, 0, MOST, NULL,
@@ -83,6 +86,12 @@ const cli_option cli_options[] = {
      "ranks of the job; 0: the highest rank and all below it"},
     {"passes", 0, CLI_INTEGER, AT(passes), "N", 1, 1, 1e6, NULL, "iterations of a text workload"},
     {"strict", 0, CLI_FLAG, AT(strict), NULL, 0, 0, 0, NULL, "warnings are errors"},
+    {"model", 0, CLI_CHOICE, AT(backend), "astra|astra-aware", 0, 0, 0, backends,
+     "network model: links shared without loss, or a queue for each link"},
+    {"slow-rank", 0, CLI_INTEGER, AT(slow_rank), "R", 0, 0, 16777216, NULL,
+     "rank whose compute takes --slow-factor times as long"},
+    {"slow-factor", 0, CLI_REAL, AT(slow_factor), "X", 0, 0, 1e6, NULL, "see --slow-rank"},
+    {"ranks", 0, CLI_TEXT, AT(ranks), "A-B", 0, 0, 0, NULL, "ranks of the timeline, from 0"},
     {"force", 0, CLI_FLAG, AT(force), NULL, 0, 0, 0, NULL, "write more than 10 GB"},
     {NULL, 0, CLI_FLAG, 0, NULL, 0, 0, 0, NULL, NULL},
 };

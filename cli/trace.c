@@ -194,6 +194,7 @@ static const struct {
 } verbs[] = {
     {"info", trace_info},
     {"convert", trace_convert},
+    {"simulate", cli_trace_simulate},
 };
 
 static cs_status run_trace(cli_context *cli, cs_error *err)
@@ -214,11 +215,14 @@ static cs_status run_trace(cli_context *cli, cs_error *err)
 
 const cli_command cli_trace = {
     .name = "trace",
-    .summary = "Chakra traces: info, convert",
-    .usage = "info TRACE | convert TRACE --out PREFIX",
+    .summary = "Chakra traces: info, simulate, convert",
+    .usage = "info TRACE | simulate TRACE --network N.yml --system S.json | convert TRACE --out "
+             "PREFIX",
     .example = "cosmic-search trace info traces/generated",
-    .options = "schema control groups job-ranks passes strict out force",
+    .options = "schema control groups job-ranks passes strict out force network system model "
+               "slow-rank slow-factor timeline ranks",
     .min_files = 2,
     .max_files = 2,
+    .dictionary = cli_trace_columns,
     .run = run_trace,
 };

@@ -125,8 +125,20 @@ void report_limit_sentence(const search_problem *problem, const report_design *d
 
 /* ---- timelines ---- */
 
-/* Writes the workload `w` of a configuration as Chrome-trace JSON (opens in Perfetto): a process a
- * stage, a thread for compute and each network dimension, a counter of memory in flight. */
+/* A Chrome trace being written to `out` (opens in Perfetto). */
+typedef struct report_trace report_trace;
+/* `process` names what a stage number counts from `first` on ("stage", 1: "stage 1"); `threads` are
+ * the names of the threads (NULL-terminated; beyond them "network dimension N").  Both are
+ * borrowed. NULL when out of memory; the caller owns it. */
+report_trace *report_trace_begin(FILE *out, const char *process, int32_t first,
+                                 const char *const *threads);
+void report_trace_event(report_trace *trace, const sim_span_event *event);
+/* Names processes and threads, ends the document. CS_EIO when any write failed. */
+CS_MUST_USE cs_status report_trace_end(report_trace *trace, cs_error *err);
+void report_trace_destroy(report_trace *trace); /* NULL is a no-op */
+
+/* Writes the workload `w` of a configuration: a process a stage, a thread for compute and each
+ * network dimension. */
 CS_MUST_USE cs_status report_timeline(const sim_model *model, size_t w, const sim_config *config,
                                       sim_scratch *scratch, FILE *out, cs_error *err);
 

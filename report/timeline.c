@@ -5,12 +5,40 @@
 #include "report/report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-typedef struct {
+#define MOST_THREADS 32
+
+struct report_trace {
     FILE *out;
-    int32_t n_stages, n_threads; /* seen so far, for the names at the end */
+    const char *process;
+    int32_t first;
+    const char *const *threads;
     uint64_t events;
-} trace_writer;
+    uint32_t *used; /* per stage: bit set of its threads */
+    size_t capacity;
+    bool failed; /* out of memory */
+};
+
+report_trace *report_trace_begin(FILE *out, const char *process, int32_t first,
+                                 const char *const *threads)
+{
+    report_trace *trace = calloc(1, sizeof *trace);
+
+    if (trace == NULL)
+        return NULL;
+    *trace = (report_trace){.out = out, .process = process, .first = first, .threads = threads};
+    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
+    return trace;
+}
+
+void report_trace_destroy(report_trace *trace)
+{
+    if (trace == NULL)
+        return;
+    free(trace->used);
+    free(trace);
+}
 
 /* A name as a JSON string; names are operators of a model file, so quotes must be escaped. */
 static void put_name(FILE *out, const char *name)
@@ -33,62 +61,105 @@ static void put_time(FILE *out, sim_time t)
     fprintf(out, "%lld.%06lld", (long long)(t / 1000000), (long long)(t % 1000000));
 }
 
-static void put_event(void *context, const sim_span_event *event)
+/* Remembers that a stage has a thread, for the names at the end. */
+static void note(report_trace *trace, const sim_span_event *event)
 {
-    trace_writer *w = context;
+    const size_t stage = (size_t)event->stage;
 
-    fprintf(w->out, "%s{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":", w->events > 0 ? ",\n" : "",
-            event->stage, event->thread);
-    put_name(w->out, event->name);
-    fputs(",\"ts\":", w->out);
-    put_time(w->out, event->start);
-    fputs(",\"dur\":", w->out);
-    put_time(w->out, event->length);
-    fputc('}', w->out);
-    w->events++;
-    if (event->stage >= w->n_stages)
-        w->n_stages = event->stage + 1;
-    if (event->thread >= w->n_threads)
-        w->n_threads = event->thread + 1;
+    if (stage >= trace->capacity) {
+        const size_t capacity = 2 * stage + 16;
+        uint32_t *larger = realloc(trace->used, capacity * sizeof *larger);
+        if (larger == NULL) {
+            trace->failed = true;
+            return;
+        }
+        memset(larger + trace->capacity, 0, (capacity - trace->capacity) * sizeof *larger);
+        trace->used = larger;
+        trace->capacity = capacity;
+    }
+    trace->used[stage] |= UINT32_C(1) << event->thread;
 }
 
-static void put_label(trace_writer *w, const char *kind, int32_t stage, int32_t thread,
+void report_trace_event(report_trace *trace, const sim_span_event *event)
+{
+    if (event->stage < 0 || event->thread < 0 || event->thread >= MOST_THREADS)
+        return;
+    note(trace, event);
+    fprintf(trace->out,
+            "%s{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":", trace->events > 0 ? ",\n" : "",
+            event->stage, event->thread);
+    put_name(trace->out, event->name);
+    fputs(",\"ts\":", trace->out);
+    put_time(trace->out, event->start);
+    fputs(",\"dur\":", trace->out);
+    put_time(trace->out, event->length);
+    fputc('}', trace->out);
+    trace->events++;
+}
+
+static void put_label(report_trace *trace, const char *kind, int32_t stage, int32_t thread,
                       const char *text)
 {
-    fprintf(w->out, "%s{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":",
-            w->events > 0 ? ",\n" : "", stage, thread, kind);
-    put_name(w->out, text);
-    fputs("}}", w->out);
-    w->events++;
+    fprintf(trace->out, "%s{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":",
+            trace->events > 0 ? ",\n" : "", stage, thread, kind);
+    put_name(trace->out, text);
+    fputs("}}", trace->out);
+    trace->events++;
 }
 
-static void put_labels(trace_writer *w)
+static void put_thread_names(report_trace *trace, int32_t stage)
 {
-    const int32_t n_stages = w->n_stages;
+    size_t n_named = 0;
     char text[48];
 
-    for (int32_t s = 0; s < n_stages; s++) {
-        snprintf(text, sizeof text, "stage %d", s + 1);
-        put_label(w, "process_name", s, 0, text);
-        for (int32_t t = 0; t < w->n_threads; t++) {
-            snprintf(text, sizeof text, t == 0 ? "compute" : "network dimension %d", t);
-            put_label(w, "thread_name", s, t, text);
-        }
+    while (trace->threads[n_named] != NULL)
+        n_named++;
+    for (int32_t t = 0; t < MOST_THREADS; t++) {
+        if ((trace->used[stage] >> t & 1) == 0)
+            continue;
+        if ((size_t)t < n_named)
+            snprintf(text, sizeof text, "%s", trace->threads[t]);
+        else
+            snprintf(text, sizeof text, "network dimension %d", t + 1 - (int32_t)n_named);
+        put_label(trace, "thread_name", stage, t, text);
     }
+}
+
+cs_status report_trace_end(report_trace *trace, cs_error *err)
+{
+    char text[96];
+
+    for (size_t s = 0; s < trace->capacity; s++) {
+        if (trace->used[s] == 0)
+            continue;
+        snprintf(text, sizeof text, "%.64s %lld", trace->process,
+                 (long long)s + (long long)trace->first);
+        put_label(trace, "process_name", (int32_t)s, 0, text);
+        put_thread_names(trace, (int32_t)s);
+    }
+    fputs("\n]}\n", trace->out);
+    if (trace->failed)
+        return cs_fail(err, CS_ENOMEM, "out of memory for the timeline");
+    return ferror(trace->out) ? cs_fail(err, CS_EIO, "cannot write the timeline") : CS_OK;
+}
+
+static void put_span(void *context, const sim_span_event *event)
+{
+    report_trace_event(context, event);
 }
 
 cs_status report_timeline(const sim_model *model, size_t w, const sim_config *config,
                           sim_scratch *scratch, FILE *out, cs_error *err)
 {
-    trace_writer writer = {.out = out};
+    static const char *const threads[] = {"compute", NULL};
+    report_trace *trace = report_trace_begin(out, "stage", 1, threads);
     cs_status status = CS_OK;
 
-    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
-    CS_TRY(sim_timeline(model, w, config, scratch, put_event, &writer, err));
-    put_labels(&writer);
-    fputs("\n]}\n", out);
-    if (ferror(out))
-        return cs_fail(err, CS_EIO, "cannot write the timeline");
+    if (trace == NULL)
+        return cs_fail(err, CS_ENOMEM, "out of memory for the timeline");
+    CS_TRY(sim_timeline(model, w, config, scratch, put_span, trace, err));
+    CS_TRY(report_trace_end(trace, err));
 done:
+    report_trace_destroy(trace);
     return status;
 }
