@@ -5,159 +5,61 @@
 #include "sim/compute.h"
 #include "sim/lower_private.h"
 
-enum { MOST_SLOTS = 32000, MOST_ENDS = 32 };
+enum { MOST_SLOTS = 32000 };
 
-/* Operations being written, and the slots that stand for the end of the whole list. */
-typedef struct {
-    sim_op *op;
-    size_t n, merged;
-    int16_t end[MOST_ENDS];
-    size_t n_ends;
-} op_list;
-
-typedef struct {
-    sim_lowering *l;
-    sim_context context;
-    uint8_t *cause; /* by slot */
-    size_t n_slots;
-    op_list out, gather, reduce;
-    size_t urgent, merged_urgent; /* network operations that something waits for */
-    int16_t *item_slot;
-    int16_t last_compute; /* slot; -1 none */
-    int16_t weights_slot;
-    double total_s;
-    sim_time compute;
-    size_t n_terms;
-    int64_t sent_bytes;
-} work;
-
-static int16_t new_slot(work *w, int cause)
-{
-    w->cause[w->n_slots] = (uint8_t)cause;
-    return (int16_t)w->n_slots++;
-}
-
-static void push(work *w, op_list *list, const sim_op *op)
-{
-    list->op[list->n++] = *op;
-    w->total_s += SIM_S(op->duration);
-    if (op->server == 0) {
-        w->compute += op->duration;
-        w->n_terms += 1;
-    } else if (op->server != SIM_NO_SERVER) {
-        w->n_terms += 3;
-    }
-}
-
-static void set_dep(sim_op *op, int16_t slot)
-{
-    op->dep[0] = slot;
-    op->n_deps = 1;
-}
-
-static cs_status time_item(work *w, const wl_item *item, const sim_timed **out, cs_error *err)
+static cs_status time_item(sim_lower_work *w, const wl_item *item, const sim_timed **out,
+                           cs_error *err)
 {
     sim_collective_key key = {item->collective, item->group, item->part, item->part_stride,
                               item->bytes};
     return sim__timed_collective(&w->l->timing, &key, out, err);
 }
 
-static bool distinct_slots(const sim_lowering *l)
-{
-    return l->job->timeline != NULL || l->job->network->scheduling != SIM_PROGRAM;
-}
-
-/* The latest of several chunks, where they may end in any order. */
-static int16_t join_chunks(work *w, op_list *list, int16_t first, size_t n, int cause)
-{
-    sim_op op = {.server = SIM_NO_SERVER, .name = -1};
-
-    set_dep(&op, first);
-    for (size_t c = 1; c < n; c++) {
-        op.dep[op.n_deps++] = (int16_t)(first + (int16_t)c);
-        if (op.n_deps < WL_MAX_DEPS && c + 1 < n)
-            continue;
-        op.out = new_slot(w, cause);
-        push(w, list, &op);
-        set_dep(&op, op.out);
-    }
-    return op.dep[0];
-}
-
-/* Chunks of a collective, phase-major, after the inputs in `op`; returns the slot of its last chunk
- * (later chunks never end before earlier ones).  For a timeline every operation has a slot of its
- * own. */
-static int16_t put_collective(work *w, op_list *list, const sim_timed *timed, size_t chunks,
-                              sim_op op, int cause)
-{
-    size_t first = w->n_slots, copies = distinct_slots(w->l) ? timed->n_phases : 1;
-
-    if (timed->n_phases == 0) {
-        op.server = SIM_NO_SERVER;
-        op.out = new_slot(w, cause);
-        push(w, list, &op);
-        return op.out;
-    }
-    for (size_t c = 0; c < chunks * copies; c++)
-        (void)new_slot(w, cause);
-    for (size_t p = 0; p < timed->n_phases; p++) {
-        w->sent_bytes += timed->phase[p].bytes * (int64_t)chunks;
-        for (size_t c = 0; c < chunks; c++) {
-            op.server = timed->phase[p].server;
-            op.other_servers = timed->phase[p].others;
-            op.duration = timed->phase[p].duration;
-            op.out = (int16_t)(first + (copies > 1 ? p * chunks : 0) + c);
-            if (p > 0)
-                set_dep(&op, (int16_t)(copies > 1 ? op.out - (int16_t)chunks : op.out));
-            push(w, list, &op);
-        }
-    }
-    if (w->l->job->network->scheduling == SIM_PROGRAM)
-        return (int16_t)(first + chunks * copies - 1);
-    return join_chunks(w, list, (int16_t)(first + chunks * (copies - 1)), chunks, cause);
-}
-
 /* Emits background operations whose place is before the next of the urgent ones. */
-static void merge_list(work *w, op_list *list, bool all)
+static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
 {
     while (list->merged < list->n &&
            (all || (2 * list->merged + 1) * w->urgent < (2 * w->merged_urgent + 1) * list->n))
         w->out.op[w->out.n++] = list->op[list->merged++];
 }
 
-static void merge_background(work *w, bool all)
+static void merge_background(sim_lower_work *w, bool all)
 {
     merge_list(w, &w->gather, all);
     merge_list(w, &w->reduce, all);
 }
 
-/* Writes a foreground collective chunk by chunk with the background between its chunks. */
-static int16_t put_urgent(work *w, const sim_timed *timed, size_t chunks, const sim_op *op,
-                          int cause)
+/* Chunks back to back on one server are one operation where nothing may come between. */
+static bool collapses(const sim_lower_work *w, const sim_timed *timed)
 {
-    op_list own = {0};
-    int16_t slot;
+    return timed->n_phases == 1 && w->gather.n + w->reduce.n == 0 &&
+           w->l->job->network->scheduling == SIM_PROGRAM;
+}
 
-    if (w->gather.n + w->reduce.n == 0) {
-        sim_timed merged = {.n_phases = timed->n_phases};
-        if (timed->n_phases != 1 || w->l->job->network->scheduling != SIM_PROGRAM)
-            return put_collective(w, &w->out, timed, chunks, *op, cause);
-        merged.phase[0] = timed->phase[0]; /* chunks back to back on one server are one operation */
+/* Writes a foreground collective chunk by chunk with the background between its chunks. */
+static cs_status put_urgent(sim_lower_work *w, const sim_timed *timed, size_t chunks,
+                            const sim_op *op, int cause, int16_t *end, cs_error *err)
+{
+    cs_status status;
+    sim_op_list own = {.op = w->l->room[SIM_LIST_OWN]};
+
+    if (collapses(w, timed)) {
+        sim_timed merged = {.n_phases = 1, .phase = {timed->phase[0]}};
         merged.phase[0].duration *= (sim_time)chunks;
         merged.phase[0].bytes *= (int64_t)chunks;
-        return put_collective(w, &w->out, &merged, 1, *op, cause);
+        return sim__put_collective(w, &w->out, &merged, 1, op, cause, end, err);
     }
-    own.op = w->l->room[SIM_LIST_OWN];
-    slot = put_collective(w, &own, timed, chunks, *op, cause);
+    CS_TRY(sim__put_collective(w, &own, timed, chunks, op, cause, end, err));
     for (size_t i = 0; i < own.n; i++) {
         merge_background(w, false);
         w->out.op[w->out.n++] = own.op[i];
         w->merged_urgent++;
     }
-    return slot;
+done:
+    return status;
 }
 
-static void item_inputs(const work *w, const wl_item *item, sim_op *op)
+static void item_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op)
 {
     for (size_t i = 0; i < item->n_deps; i++) {
         int dep = item->dep[i];
@@ -168,24 +70,25 @@ static void item_inputs(const work *w, const wl_item *item, sim_op *op)
     op->n_deps = item->n_deps;
     op->name = item->op;
     if (item->n_deps == 0 && w->context.self.kind == SIM_PASS_UPDATE)
-        set_dep(op, SIM_SLOT_INPUT); /* the optimizer waits for the reduced gradients */
+        sim__set_dep(op, SIM_SLOT_INPUT); /* the optimizer waits for the reduced gradients */
 }
 
-static cs_status put_compute(work *w, const wl_item *item, sim_op *op, int16_t *slot, cs_error *err)
+static cs_status put_compute(sim_lower_work *w, const wl_item *item, sim_op *op, int16_t *slot,
+                             cs_error *err)
 {
     cs_status status;
 
     CS_TRY(sim_time_from_s(sim__kernel_seconds(w->l->job->device, item), &op->duration, err));
     op->server = 0;
     op->gated = item->weight_gradient && w->l->job->config->sharding >= WL_SHARD_GRADIENTS;
-    *slot = op->out = new_slot(w, SIM_WAIT_CAUSES);
+    *slot = op->out = sim__new_slot(w, SIM_WAIT_CAUSES);
     w->last_compute = op->out;
-    push(w, &w->out, op);
+    sim__push(w, &w->out, op);
 done:
     return status;
 }
 
-static cs_status put_items(work *w, const wl_pass *pass, cs_error *err)
+static cs_status put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err)
 {
     cs_status status = CS_OK;
     size_t chunks = (size_t)w->l->job->network->chunks;
@@ -204,14 +107,14 @@ static cs_status put_items(work *w, const wl_pass *pass, cs_error *err)
             continue;
         }
         CS_TRY(time_item(w, item, &timed, err));
-        w->item_slot[i] = put_urgent(w, timed, chunks, &op, item->axis);
+        CS_TRY(put_urgent(w, timed, chunks, &op, item->axis, &w->item_slot[i], err));
     }
 done:
     return status;
 }
 
 /* Gather of the weights of `context.gather`, issued when this pass starts. */
-static cs_status put_gather(work *w, cs_error *err)
+static cs_status put_gather(sim_lower_work *w, cs_error *err)
 {
     cs_status status = CS_OK;
     const wl_block *block;
@@ -225,19 +128,20 @@ static cs_status put_gather(work *w, cs_error *err)
         const sim_timed *timed;
         sim_op op = {.name = -1};
 
-        set_dep(&op, SIM_SLOT_START);
+        sim__set_dep(&op, SIM_SLOT_START);
         key = (sim_collective_key){WL_ALL_GATHER, gather->group, gather->part, gather->part_stride,
                                    gather->bytes};
         CS_TRY(sim__timed_collective(&w->l->timing, &key, &timed, err));
-        w->gather.end[w->gather.n_ends++] =
-            put_collective(w, &w->gather, timed, (size_t)w->l->job->network->chunks, op, WL_DP);
+        CS_TRY(sim__put_collective(w, &w->gather, timed, (size_t)w->l->job->network->chunks, &op,
+                                   WL_DP, &w->gather.end[w->gather.n_ends], err));
+        w->gather.n_ends++;
     }
 done:
     return status;
 }
 
 /* Gradient reductions that the pass before this one left behind. */
-static cs_status put_reductions(work *w, cs_error *err)
+static cs_status put_reductions(sim_lower_work *w, cs_error *err)
 {
     cs_status status = CS_OK;
     const wl_pass *pass = sim__pass_of(w->l->job, w->context.reduce);
@@ -255,11 +159,11 @@ static cs_status put_reductions(work *w, cs_error *err)
             if (op.dep[d] < SIM_SLOT_FIRST)
                 op.dep[d] = SIM_SLOT_START;
         CS_TRY(time_item(w, item, &timed, err));
-        w->item_slot[i] = put_collective(w, &w->reduce, timed, (size_t)w->l->job->network->chunks,
-                                         op, item->axis);
-        if (w->reduce.n_ends == MOST_ENDS)
+        CS_TRY(sim__put_collective(w, &w->reduce, timed, (size_t)w->l->job->network->chunks, &op,
+                                   item->axis, &w->item_slot[i], err));
+        if (w->reduce.n_ends == SIM_MOST_ENDS)
             return cs_fail(err, CS_EINVAL, "more than %d gradient reductions in a block",
-                           MOST_ENDS);
+                           SIM_MOST_ENDS);
         w->reduce.end[w->reduce.n_ends++] = w->item_slot[i];
     }
 done:
@@ -267,48 +171,48 @@ done:
 }
 
 /* One slot for the latest of several ends; -1 when there is none. */
-static int16_t join(work *w, const op_list *list)
+static int16_t join(sim_lower_work *w, const sim_op_list *list)
 {
     sim_op op = {.server = SIM_NO_SERVER, .name = -1};
 
     if (list->n_ends == 0)
         return -1;
-    set_dep(&op, list->end[0]);
+    sim__set_dep(&op, list->end[0]);
     for (size_t i = 1; i < list->n_ends; i++) {
         op.dep[1] = list->end[i];
         op.n_deps = 2;
-        op.out = new_slot(w, WL_DP);
-        push(w, &w->out, &op);
-        set_dep(&op, op.out);
+        op.out = sim__new_slot(w, WL_DP);
+        sim__push(w, &w->out, &op);
+        sim__set_dep(&op, op.out);
     }
     return op.dep[0];
 }
 
 /* Just in time: the block's own weights are gathered before anything else of it. */
-static void put_own_gather(work *w)
+static void put_own_gather(sim_lower_work *w)
 {
     merge_list(w, &w->gather, true);
     w->weights_slot = join(w, &w->gather);
     w->gather.n_ends = 0;
 }
 
-static cs_status put_send(work *w, int16_t output, int16_t *sent, cs_error *err)
+static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_error *err)
 {
     cs_status status;
     const sim_timed *timed;
     sim_op op = {.name = -1};
 
     CS_TRY(sim__timed_boundary(&w->l->timing, w->context.send == 2, &timed, err));
-    set_dep(&op, output);
+    sim__set_dep(&op, output);
     if (w->last_compute >= 0) /* an action sends when it is over */
         op.dep[op.n_deps++] = w->last_compute;
-    *sent = put_urgent(w, timed, 1, &op, WL_PP);
+    CS_TRY(put_urgent(w, timed, 1, &op, WL_PP, sent, err));
 done:
     return status;
 }
 
 /* Network operations of the foreground, counted ahead for the even spread. */
-static cs_status count_urgent(work *w, const wl_pass *pass, cs_error *err)
+static cs_status count_urgent(sim_lower_work *w, const wl_pass *pass, cs_error *err)
 {
     cs_status status = CS_OK;
     const sim_timed *timed;
@@ -340,16 +244,16 @@ static bool grow(void *pointer, size_t bytes)
 }
 
 /* Room for every operation and slot of a context. */
-static cs_status reserve(work *w, const wl_pass *pass, cs_error *err)
+static cs_status reserve(sim_lower_work *w, const wl_pass *pass, cs_error *err)
 {
     sim_lowering *l = w->l;
     const wl_pass *reduce = sim__pass_of(l->job, w->context.reduce);
     size_t items = (pass == NULL ? 0 : pass->n) + (reduce == NULL ? 0 : reduce->n);
     size_t chunks = (size_t)l->job->network->chunks;
     size_t lists = items + WL_MAX_GATHERS + 1;
-    size_t ops = lists * ((SIM_MAX_PHASES + 1) * chunks + 1) + 2 * (size_t)MOST_ENDS;
-    size_t copies = distinct_slots(l) ? SIM_MAX_PHASES : 1;
-    size_t slots = lists * (chunks * (copies + 1) + 1) + SIM_SLOT_FIRST + 2 * (size_t)MOST_ENDS;
+    size_t ops = lists * ((SIM_MAX_PHASES + 1) * chunks + 1) + 2 * (size_t)SIM_MOST_ENDS;
+    size_t copies = sim__distinct_slots(l) ? SIM_MAX_PHASES : 1;
+    size_t slots = lists * (chunks * (copies + 1) + 1) + SIM_SLOT_FIRST + 2 * (size_t)SIM_MOST_ENDS;
     bool ok = true;
 
     if (slots > MOST_SLOTS)
@@ -377,7 +281,7 @@ static cs_status reserve(work *w, const wl_pass *pass, cs_error *err)
 }
 
 /* Who reads which slot, for the event-driven run. */
-static cs_status keep_readers(work *w, sim_lowered *out, cs_error *err)
+static cs_status keep_readers(sim_lower_work *w, sim_lowered *out, cs_error *err)
 {
     int32_t *start = sim__pool_alloc(&w->l->pool, (w->n_slots + 2) * sizeof *start);
     size_t edges = 0;
@@ -403,7 +307,7 @@ static cs_status keep_readers(work *w, sim_lowered *out, cs_error *err)
 }
 
 /* Copies the finished lists to the pool. */
-static cs_status keep(work *w, sim_lowered *out, cs_error *err)
+static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
 {
     sim_op *op = sim__pool_alloc(&w->l->pool, (w->out.n + 1) * sizeof *op);
     uint8_t *cause = sim__pool_alloc(&w->l->pool, w->n_slots);
@@ -434,12 +338,13 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
 {
     cs_status status;
     const wl_pass *pass = sim__pass_of(l->job, context.self);
-    work w = {.l = l, .context = context, .last_compute = -1, .weights_slot = SIM_SLOT_WEIGHTS};
+    sim_lower_work w = {
+        .l = l, .context = context, .last_compute = -1, .weights_slot = SIM_SLOT_WEIGHTS};
 
     CS_TRY(reserve(&w, pass, err));
-    (void)new_slot(&w, WL_DP); /* SIM_SLOT_START */
-    (void)new_slot(&w, WL_DP); /* SIM_SLOT_INPUT */
-    (void)new_slot(&w, WL_DP); /* SIM_SLOT_WEIGHTS */
+    (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_START */
+    (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_INPUT */
+    (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_WEIGHTS */
     CS_TRY(count_urgent(&w, pass, err));
     CS_TRY(put_gather(&w, err));
     CS_TRY(put_reductions(&w, err));

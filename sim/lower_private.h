@@ -31,6 +31,47 @@ struct sim_lowering {
     size_t room_ops, room_slots;
 };
 
+enum { SIM_MOST_ENDS = 32 };
+
+/* Operations being written, and the slots that stand for the end of the whole list. */
+typedef struct {
+    sim_op *op;
+    size_t n, merged;
+    int16_t end[SIM_MOST_ENDS];
+    size_t n_ends;
+} sim_op_list;
+
+typedef struct {
+    sim_lowering *l;
+    sim_context context;
+    uint8_t *cause; /* by slot */
+    size_t n_slots;
+    sim_op_list out, gather, reduce;
+    size_t urgent, merged_urgent; /* network operations that something waits for */
+    int16_t *item_slot;
+    int16_t last_compute; /* slot; -1 none */
+    int16_t weights_slot;
+    double total_s;
+    sim_time compute;
+    size_t n_terms;
+    int64_t sent_bytes;
+    double load[SIM_MAX_DIMS]; /* themis: seconds given to each dimension so far */
+} sim_lower_work;
+
+/* A value slot more; `cause` is the axis to blame for waits on it (SIM_WAIT_CAUSES: compute). */
+int16_t sim__new_slot(sim_lower_work *w, int cause);
+/* Appends an operation and books its time. */
+void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op);
+/* Makes `slot` the only input. */
+void sim__set_dep(sim_op *op, int16_t slot);
+/* Whether every operation has a slot of its own (timelines, event-driven runs). */
+bool sim__distinct_slots(const sim_lowering *l);
+/* Chunks of a collective, phase-major, after the inputs in `op` (lower_chunks.c); *end is the slot
+ * of its end. */
+CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, sim_op_list *list,
+                                          const sim_timed *timed, size_t chunks, const sim_op *op,
+                                          int cause, int16_t *end, cs_error *err);
+
 /* The wl_pass behind an id; NULL for SIM_PASS_NONE. */
 const wl_pass *sim__pass_of(const sim_job *job, sim_pass_id id);
 /* Whether a kind of pass runs an item in the foreground. */

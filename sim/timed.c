@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/collective.h"
+
 void sim__timing_reset(sim_timing *timing, const sim_job *job)
 {
     timing->job = job;
@@ -48,20 +50,64 @@ static bool same_key(const sim_collective_key *a, const sim_collective_key *b)
            a->part == b->part && a->part_stride == b->part_stride;
 }
 
+static cs_status group_of(sim_timing *timing, const sim_collective_key *key, sim_footprint *out,
+                          cs_error *err)
+{
+    cs_status status;
+    const sim_footprint *whole;
+
+    CS_TRY(footprint_of(timing, key->group, &whole, err));
+    *out = *whole;
+    if (key->part != 0)
+        CS_TRY(sim_footprint_part(whole, key->part, key->part_stride, out, err));
+done:
+    return status;
+}
+
 static cs_status phases_of(sim_timing *timing, const sim_collective_key *key, sim_phase *phase,
                            size_t *n, cs_error *err)
 {
     cs_status status;
-    const sim_footprint *footprint;
-    sim_footprint part;
+    sim_footprint group;
 
-    CS_TRY(footprint_of(timing, key->group, &footprint, err));
-    if (key->part != 0) {
-        CS_TRY(sim_footprint_part(footprint, key->part, key->part_stride, &part, err));
-        footprint = &part;
+    CS_TRY(group_of(timing, key, &group, err));
+    CS_TRY(sim_collective_phases(timing->job->network, &group, (wl_collective)key->kind, key->bytes,
+                                 timing->job->routes, phase, n, err));
+done:
+    return status;
+}
+
+/* Indices of the spans, least loaded dimension first; equal ones stay in order. */
+static void least_loaded_first(const sim_footprint *group, const double *load, uint8_t *order)
+{
+    for (size_t i = 0; i < group->n_spans; i++) {
+        size_t at = i;
+        for (; at > 0 && load[group->span[i].dim] < load[group->span[order[at - 1]].dim]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)i;
     }
-    CS_TRY(sim_collective_phases(timing->job->network, footprint, (wl_collective)key->kind,
-                                 key->bytes, timing->job->routes, phase, n, err));
+}
+
+cs_status sim__timed_themis(sim_timing *timing, const sim_timed *like, double load[SIM_MAX_DIMS],
+                            sim_timed *out, cs_error *err)
+{
+    cs_status status;
+    const sim_network *net = timing->job->network;
+    sim_footprint group;
+    uint8_t order[2 * SIM_MAX_DIMS];
+    sim_phase phase[SIM_MAX_PHASES];
+    sim__plan plan = {net, &group, timing->job->routes, (wl_collective)like->key.kind, order};
+    size_t n;
+
+    *out = *like;
+    CS_TRY(group_of(timing, &like->key, &group, err));
+    if (group.routed)
+        return CS_OK;
+    least_loaded_first(&group, load, order);
+    CS_TRY(sim__plan_phases(&plan, like->key.bytes / (double)net->chunks, phase, &n, err));
+    CS_TRY(time_phases(phase, n, out, err));
+    for (size_t i = 0; i < n; i++)
+        load[phase[i].dim] += phase[i].seconds;
 done:
     return status;
 }

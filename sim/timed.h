@@ -43,6 +43,10 @@ void sim__timing_reset(sim_timing *timing, const sim_job *job);
 /* The phases of a collective of the block engine; valid until the next call. */
 CS_MUST_USE cs_status sim__timed_collective(sim_timing *timing, const sim_collective_key *key,
                                             const sim_timed **out, cs_error *err);
+/* Themis: the phases of one more chunk of `like`, over the dimensions in the order of `load`
+ * (seconds by dimension), which it raises.  Rashidi et al., ISCA 2022. */
+CS_MUST_USE cs_status sim__timed_themis(sim_timing *timing, const sim_timed *like,
+                                        double load[SIM_MAX_DIMS], sim_timed *out, cs_error *err);
 /* The phases of the transfer across a stage boundary. */
 CS_MUST_USE cs_status sim__timed_boundary(sim_timing *timing, bool backward, const sim_timed **out,
                                           cs_error *err);

@@ -223,11 +223,11 @@ static void test_shortcuts_equal_the_unrolled_run(void **state)
     cs_rng_destroy(rng);
 }
 
-/* fifo, lifo and smallest: repetition equals the unrolled run, the parts add up, and network time
- * is a lower bound. */
+/* fifo, lifo, smallest, themis: repetition equals the unrolled run, the parts add up, and network
+ * time is a lower bound. */
 static void test_other_schedulings_run(void **state)
 {
-    static const int32_t kinds[] = {SIM_FIFO, SIM_LIFO, SIM_SMALLEST};
+    static const int32_t kinds[] = {SIM_FIFO, SIM_LIFO, SIM_SMALLEST, SIM_THEMIS};
     cs_rng *rng = cs_rng_create(10, 11, 12);
     tools t = tools_make();
     static random_job job;
@@ -236,7 +236,7 @@ static void test_other_schedulings_run(void **state)
     (void)state;
     for (int i = 0; i < DESIGNS / 4; i++) {
         random_job_make(rng, &job);
-        job.network.scheduling = kinds[i % 3];
+        job.network.scheduling = kinds[i % 4];
         run(&t, &job, false, &fast);
         run(&t, &job, true, &slow);
         assert_memory_equal(&fast, &slow, sizeof fast);
