@@ -101,7 +101,7 @@ typedef struct {
     unsigned char *bits, *next; /* population x n_bits, one bit a byte */
     agent_score *score;
     int32_t *index;
-    int32_t scored, pad_;
+    int32_t scored, idle; /* idle: generations without a new design */
 } genetic_state;
 
 enum { BATCH, FLIP };
@@ -221,8 +221,14 @@ static cs_status genetic_tell(void *state, size_t n, const int32_t *points,
     genetic_state *st = state;
 
     (void)points, (void)err;
+    bool news = false;
+    for (size_t i = 0; i < n; i++)
+        news = news || !score[i].cached;
+    st->idle = news ? 0 : st->idle + 1;
     memcpy(st->score, score, n * sizeof *score);
-    st->scored = 1;
+    st->scored = st->idle < 50;
+    if (!st->scored)
+        st->idle = 0;
     return CS_OK;
 }
 
@@ -231,6 +237,7 @@ static void genetic_snapshot(void *state, agent__io *io)
     genetic_state *st = state;
 
     AGENT__IO(io, st->scored);
+    AGENT__IO(io, st->idle);
     agent__io_block(io, st->bits, st->population * st->n_bits);
     agent__io_block(io, st->score, st->population * sizeof *st->score);
     agent__io_rng(io, st->rng);

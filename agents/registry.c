@@ -9,9 +9,11 @@
 #include <string.h>
 
 const agent_type *const agent_types[] = {
-    &agent__local,       &agent__random,
-    &agent__walk,        &agent__genetic,
-    &agent__annealing,   &agent__ant_colony,
+    &agent__auto,        &agent__local,
+    &agent__random,      &agent__walk,
+    &agent__genetic,     &agent__annealing,
+    &agent__tpe,         &agent__ant_colony,
+    &agent__bayesian,    &agent__nsga2,
     &agent__exhaustive,  &agent__random_raw,
     &agent__genetic_raw, NULL,
 };
