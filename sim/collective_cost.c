@@ -74,30 +74,36 @@ static void ring_step(const job *j)
     sim__round_shift(j->round, j->place->n - 1, share(j) / 2);
 }
 
+/* A message over k sibling groups' links: k siblings share each of them, so that it waits for all
+ * of them once, or for its own all the way. */
+static void message_lines(const job *j, double hops, double load, sim__envelope *out)
+{
+    double k = (double)j->place->stride;
+
+    *out = (sim__envelope){0};
+    sim__envelope_add(out, hops, load / k);
+    sim__envelope_add(out, hops / k, load);
+    sim__envelope_reduce(out);
+}
+
 /* A ring on a line: step s+1 of a member starts when the message of step s has come and its own is
- * sent.  With message i costing a_i = hops*latency + c_i (c_i: busiest link on its way), the last
- * of n-1 steps ends at the longest walk: once around without the smallest a_i, or all steps at one
- * sender, (n-2) c_i + a_i. */
+ * sent; the last message has to go all the way back.  With a for a message to the next member and w
+ * for that one, the longest walk of n-1 steps is (n-2) a + w. */
 static void ring_on_line(const job *j, double times)
 {
     int64_t n = j->place->n, k = j->place->stride;
-    double hops = 0, load = 0;
-    sim__envelope all = {0};
+    double load = 0;
+    sim__envelope e;
 
     ring_step(j);
-    sim__round_time(j->round, &(sim__envelope){0});
-    for (int64_t i = 0; i < n; i++) {
-        hops += sim__place_hops(j->place, i * k, (i + 1) % n * k);
-        load += sim__round_busiest_of(j->round, i, (i + 1) % n);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        double own_hops = sim__place_hops(j->place, i * k, (i + 1) % n * k);
-        double own_load = sim__round_busiest_of(j->round, i, (i + 1) % n);
-        sim__envelope_add(&all, hops - own_hops, load - own_load);
-        sim__envelope_add(&all, own_hops, (double)(n - 1) * own_load);
-    }
-    sim__envelope_reduce(&all);
-    sim__envelope_append(&j->out->steady, &all, times);
+    sim__round_time(j->round, &e);
+    for (int64_t i = 0; i + 1 < n; i++)
+        load = fmax(load, sim__round_busiest_of(j->round, i, i + 1));
+    message_lines(j, (double)k, load, &e);
+    sim__envelope_append(&j->out->steady, &e, times * (double)(n - 2));
+    message_lines(j, sim__place_hops(j->place, (n - 1) * k, 0),
+                  fmax(load, sim__round_busiest_of(j->round, n - 1, 0)), &e);
+    sim__envelope_append(&j->out->steady, &e, times);
     sim__round_clear(j->round);
 }
 

@@ -3,40 +3,17 @@
  * Groups that are no product of parts of dimensions: a flat ring over their members in placement
  * order, and pipeline boundaries of such stages.  Messages are routed dimension by dimension over
  * the links of the whole machine, all groups at once; those that cost the same are one class. */
-#include "sim/collective.h"
+#include "sim/route_flat.h"
 #include "sim/group.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CLASSES = 128, MOST_GROUPS = 64 };
 static const int64_t MOST_PORTS = INT64_C(1) << 24;
 
-/* A message: hops, and load of its busiest link, by dimension.  Loads are of a step in which every
- * member sends one byte, half of it each way round (two members: all of it to the other). */
 typedef struct {
-    double hops[SIM_MAX_DIMS], load[SIM_MAX_DIMS];
-} message_class;
-
-/* Everything the classes depend on; zeroed, then filled, so that bytes can be compared. */
-typedef struct {
-    int64_t n[SIM_MAX_DIMS], mesh[WL_N_AXES];
-    double oversubscription[SIM_MAX_DIMS];
-    int32_t topology[SIM_MAX_DIMS], order, n_dims, axes, boundary; /* 1 forward, 2 backward */
-} flat_key;
-
-struct sim__flat {
-    flat_key key;
-    sim__flat *next;
-    size_t bytes;
-    size_t n_classes, n_groups;
-    message_class *class;
-    double *count; /* n_groups x n_classes: messages of a class in a group (one way) */
-};
-
-typedef struct {
-    const flat_key *key;
+    const sim__flat_key *key;
     sim__layout layout;
     int64_t step[SIM_MAX_DIMS]; /* NPU ids between neighbours */
     int ports[SIM_MAX_DIMS];
@@ -61,7 +38,7 @@ void sim__flat_destroy(sim__flat *list)
 
 /* Adds bytes to a link, or notes its load. */
 static void visit(const flat_build *b, size_t d, int64_t npu, int port, double weighted,
-                  message_class *seen)
+                  sim__flat_class *seen)
 {
     double *load = &b->load[d][npu * b->ports[d] + port];
 
@@ -72,7 +49,7 @@ static void visit(const flat_build *b, size_t d, int64_t npu, int port, double w
 }
 
 static void walk_way(const flat_build *b, size_t d, int64_t npu, int way, int64_t hops,
-                     double weighted, message_class *seen)
+                     double weighted, sim__flat_class *seen)
 {
     int64_t N = b->key->n[d], c = npu / b->step[d] % N, base = npu - c * b->step[d];
 
@@ -83,7 +60,7 @@ static void walk_way(const flat_build *b, size_t d, int64_t npu, int way, int64_
 }
 
 static void walk_line(const flat_build *b, size_t d, int64_t npu, int64_t to, double bytes,
-                      message_class *seen)
+                      sim__flat_class *seen)
 {
     int64_t N = b->key->n[d], c = npu / b->step[d] % N, up = (to - c + N) % N, down = N - up;
     double weighted = N > 2 ? 2 * bytes : bytes;
@@ -99,7 +76,7 @@ static void walk_line(const flat_build *b, size_t d, int64_t npu, int64_t to, do
 }
 
 static void walk_switch(const flat_build *b, size_t d, int64_t npu, int64_t to, double bytes,
-                        message_class *seen)
+                        sim__flat_class *seen)
 {
     int64_t N = b->key->n[d], c = npu / b->step[d] % N, base = npu - c * b->step[d];
 
@@ -110,7 +87,7 @@ static void walk_switch(const flat_build *b, size_t d, int64_t npu, int64_t to, 
 }
 
 /* One message over all dimensions. */
-static void walk(const flat_build *b, int64_t src, int64_t dst, double bytes, message_class *seen)
+static void walk(const flat_build *b, int64_t src, int64_t dst, double bytes, sim__flat_class *seen)
 {
     int64_t at = src;
 
@@ -184,43 +161,44 @@ static void add_loads(const flat_build *b)
 }
 
 /* Number of the class of a message; past the limit it is merged into the last, upwards. */
-static size_t class_of(sim__flat *f, const message_class *m)
+static size_t class_of(sim__flat *f, const sim__flat_class *m)
 {
-    message_class *last;
+    sim__flat_class *last;
 
     for (size_t i = 0; i < f->n_classes; i++)
         if (memcmp(&f->class[i], m, sizeof *m) == 0)
             return i;
-    if (f->n_classes < MOST_CLASSES) {
+    if (f->n_classes < SIM__FLAT_CLASSES) {
         f->class[f->n_classes] = *m;
         return f->n_classes++;
     }
-    last = &f->class[MOST_CLASSES - 1];
+    last = &f->class[SIM__FLAT_CLASSES - 1];
     for (size_t d = 0; d < SIM_MAX_DIMS; d++) {
         last->hops[d] = fmax(last->hops[d], m->hops[d]);
         last->load[d] = fmax(last->load[d], m->load[d]);
     }
-    return MOST_CLASSES - 1;
+    return SIM__FLAT_CLASSES - 1;
 }
 
 static void keep_group(sim__flat *f, const double *count)
 {
-    double *last = &f->count[(MOST_GROUPS - 1) * MOST_CLASSES];
+    double *last = &f->count[(SIM__FLAT_GROUPS - 1) * SIM__FLAT_CLASSES];
 
     for (size_t g = 0; g < f->n_groups; g++)
-        if (memcmp(&f->count[g * MOST_CLASSES], count, MOST_CLASSES * sizeof *count) == 0)
+        if (memcmp(&f->count[g * SIM__FLAT_CLASSES], count, SIM__FLAT_CLASSES * sizeof *count) == 0)
             return;
-    if (f->n_groups < MOST_GROUPS) {
-        memcpy(&f->count[f->n_groups++ * MOST_CLASSES], count, MOST_CLASSES * sizeof *count);
+    if (f->n_groups < SIM__FLAT_GROUPS) {
+        memcpy(&f->count[f->n_groups++ * SIM__FLAT_CLASSES], count,
+               SIM__FLAT_CLASSES * sizeof *count);
         return;
     }
-    for (size_t c = 0; c < MOST_CLASSES; c++)
+    for (size_t c = 0; c < SIM__FLAT_CLASSES; c++)
         last[c] = fmax(last[c], count[c]);
 }
 
 static size_t classify(const flat_build *b, int64_t from, int64_t to)
 {
-    message_class m = {{0}, {0}};
+    sim__flat_class m = {{0}, {0}};
 
     walk(b, from, to, 0, &m);
     return class_of(b->out, &m);
@@ -229,7 +207,7 @@ static size_t classify(const flat_build *b, int64_t from, int64_t to)
 static void classify_groups(const flat_build *b)
 {
     for (int64_t first = 0; first < b->layout.used; first++) {
-        double count[MOST_CLASSES] = {0};
+        double count[SIM__FLAT_CLASSES] = {0};
         int64_t rank = first;
         if (!starts_group(b, first))
             continue;
@@ -254,10 +232,10 @@ static cs_status allocate(flat_build *b, cs_error *err)
     sim__flat *f = b->out;
     int64_t step = 1;
 
-    f->class = calloc(MOST_CLASSES, sizeof *f->class);
-    f->count = calloc((size_t)MOST_GROUPS * MOST_CLASSES, sizeof *f->count);
-    f->bytes = sizeof *f + MOST_CLASSES * sizeof *f->class +
-               (size_t)MOST_GROUPS * MOST_CLASSES * sizeof *f->count;
+    f->class = calloc(SIM__FLAT_CLASSES, sizeof *f->class);
+    f->count = calloc((size_t)SIM__FLAT_GROUPS * SIM__FLAT_CLASSES, sizeof *f->count);
+    f->bytes = sizeof *f + SIM__FLAT_CLASSES * sizeof *f->class +
+               (size_t)SIM__FLAT_GROUPS * SIM__FLAT_CLASSES * sizeof *f->count;
     if (f->class == NULL || f->count == NULL)
         return cs_fail(err, CS_ENOMEM, "a routed ring");
     for (size_t d = 0; d < (size_t)b->key->n_dims; d++) {
@@ -275,9 +253,9 @@ static cs_status allocate(flat_build *b, cs_error *err)
     return CS_OK;
 }
 
-static flat_key make_key(const sim__plan *p, int boundary)
+static sim__flat_key make_key(const sim__plan *p, int boundary)
 {
-    flat_key key;
+    sim__flat_key key;
 
     memset(&key, 0, sizeof key);
     key.n_dims = (int32_t)p->net->n_dims;
@@ -293,7 +271,7 @@ static flat_key make_key(const sim__plan *p, int boundary)
     return key;
 }
 
-static cs_status build(const sim__plan *p, const flat_key *key, sim__flat **out, cs_error *err)
+static cs_status build(const sim__plan *p, const sim__flat_key *key, sim__flat **out, cs_error *err)
 {
     flat_build b = {.key = key};
     cs_status status = CS_OK;
@@ -318,9 +296,9 @@ done:
     return status;
 }
 
-static cs_status find(const sim__plan *p, int boundary, const sim__flat **out, cs_error *err)
+cs_status sim__flat_find(const sim__plan *p, int boundary, const sim__flat **out, cs_error *err)
 {
-    flat_key key = make_key(p, boundary);
+    sim__flat_key key = make_key(p, boundary);
     sim__flat **list = sim__route_flats(p->cache, &key, sizeof key), *f = *list;
     cs_status status = CS_OK;
 
@@ -334,152 +312,6 @@ static cs_status find(const sim__plan *p, int boundary, const sim__flat **out, c
         *list = f;
     }
     *out = f;
-done:
-    return status;
-}
-
-/* ---- seconds ---- */
-
-static double latency_of(const sim_network *net, const message_class *m)
-{
-    double sum = net->endpoint_delay_s;
-
-    for (size_t d = 0; d < net->n_dims; d++)
-        sum += m->hops[d] * net->dim[d].latency_s;
-    return sum;
-}
-
-/* Cut through: serialized once, where it is slowest. */
-static double serial_of(const sim_network *net, const message_class *m, double bytes)
-{
-    double most = 0;
-
-    for (size_t d = 0; d < net->n_dims; d++)
-        most = fmax(most, m->load[d] * bytes / net->dim[d].bandwidth_bytes_per_s);
-    return most;
-}
-
-/* n-1 steps of `bytes` each in which a step starts when the message before has come and the own one
- * is sent: the longer of once around without the quickest message, and all at the slowest. */
-static double ring_seconds(const sim__plan *p, const sim__flat *f, double bytes)
-{
-    double longest = 0, n = (double)p->group->n;
-
-    for (size_t g = 0; g < f->n_groups; g++) {
-        double sum = 0, least = INFINITY;
-        for (size_t c = 0; c < f->n_classes; c++) {
-            double count = f->count[g * MOST_CLASSES + c];
-            double latency = latency_of(p->net, &f->class[c]);
-            double serial = serial_of(p->net, &f->class[c], bytes);
-            if (count <= 0)
-                continue;
-            sum += count * (latency + serial);
-            least = fmin(least, latency + serial);
-            longest = fmax(longest, latency + (n - 1) * serial);
-        }
-        longest = fmax(longest, sum - least);
-    }
-    return longest;
-}
-
-/* By neighbours, shortest way: floor(n/2) steps, floor(n^2/4) / 2 blocks each way. */
-static double exchange_seconds(const sim__plan *p, const sim__flat *f, double bytes)
-{
-    double longest = 0, steps = (double)(p->group->n / 2);
-    double blocks = floor((double)p->group->n * (double)p->group->n / 4);
-
-    if (p->group->n == 2)
-        blocks = 1;
-    for (size_t c = 0; c < f->n_classes; c++)
-        longest = fmax(longest, steps * latency_of(p->net, &f->class[c]) +
-                                    blocks * serial_of(p->net, &f->class[c], bytes));
-    return longest;
-}
-
-static double chain_seconds(const sim__plan *p, const sim__flat *f, double bytes)
-{
-    double latency = 0, serial = 0;
-
-    for (size_t c = 0; c < f->n_classes; c++) {
-        latency = fmax(latency, latency_of(p->net, &f->class[c]));
-        serial = fmax(serial, serial_of(p->net, &f->class[c], bytes));
-    }
-    return sim__pipelined((double)(p->group->n - 2), latency, serial);
-}
-
-static double routed_seconds(const sim__plan *p, const sim__flat *f, double bytes)
-{
-    double share = bytes / (double)p->group->n;
-
-    switch (p->type) {
-    case WL_ALL_REDUCE:
-        return 2 * ring_seconds(p, f, share);
-    case WL_ALL_TO_ALL:
-        return exchange_seconds(p, f, share);
-    case WL_BROADCAST:
-    case WL_REDUCE:
-        return chain_seconds(p, f, bytes);
-    default:
-        return ring_seconds(p, f, share);
-    }
-}
-
-static uint32_t dims_crossed(const sim__flat *f)
-{
-    uint32_t dims = 0;
-
-    for (size_t c = 0; c < f->n_classes; c++)
-        for (uint32_t d = 0; d < SIM_MAX_DIMS; d++)
-            if (f->class[c].hops[d] > 0)
-                dims |= 1u << d;
-    return dims;
-}
-
-cs_status sim__routed_phases(const sim__plan *p, double bytes, sim_phase *phase, size_t *n_phases,
-                             cs_error *err)
-{
-    const sim__flat *f = NULL;
-    double n = (double)p->group->n, share = (n - 1) / n;
-    uint32_t dims;
-    cs_status status = CS_OK;
-
-    *n_phases = 0;
-    CS_TRY(find(p, 0, &f, err));
-    dims = dims_crossed(f);
-    phase->dim = 0;
-    while ((dims >> phase->dim & 1) == 0)
-        phase->dim++;
-    phase->other_dims = dims & ~(1u << phase->dim);
-    phase->seconds = routed_seconds(p, f, bytes);
-    phase->bytes = bytes * (p->type == WL_ALL_REDUCE ? 2 * share : share);
-    if (p->type == WL_ALL_TO_ALL)
-        phase->bytes = bytes * floor(n * n / 4) / n;
-    if (p->net->reduction_bytes_per_s > 0 &&
-        (p->type == WL_ALL_REDUCE || p->type == WL_REDUCE_SCATTER || p->type == WL_REDUCE))
-        phase->seconds += share * bytes / p->net->reduction_bytes_per_s;
-    *n_phases = 1;
-done:
-    return status;
-}
-
-cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, sim_phase *phase,
-                               size_t *n_phases, cs_error *err)
-{
-    const sim__flat *f = NULL;
-    cs_status status = CS_OK;
-
-    *n_phases = 0;
-    CS_TRY(find(p, backward ? 2 : 1, &f, err));
-    for (size_t d = 0; d < p->net->n_dims; d++) {
-        const sim_dim *dim = &p->net->dim[d];
-        double seconds = 0;
-        for (size_t c = 0; c < f->n_classes; c++)
-            seconds = fmax(seconds, f->class[c].hops[d] * dim->latency_s +
-                                        f->class[c].load[d] * bytes / dim->bandwidth_bytes_per_s);
-        if ((dims_crossed(f) >> d & 1) != 0)
-            phase[(*n_phases)++] =
-                (sim_phase){(uint8_t)d, 0, seconds + p->net->endpoint_delay_s, bytes};
-    }
 done:
     return status;
 }

@@ -37,7 +37,7 @@ typedef struct {
     size_t first_hop, n_hops;
     edge *edges;
     size_t n_edges, capacity;
-    int waits;
+    int waits, rank;
     bool started;
 } task;
 
@@ -133,6 +133,11 @@ void oracle_after(oracle *o, int which, int before, bool sent)
     o->tasks[which].waits++;
 }
 
+void oracle_rank(oracle *o, int which, int rank)
+{
+    o->tasks[which].rank = rank;
+}
+
 static bool event_before(const event *a, const event *b)
 {
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
@@ -221,14 +226,17 @@ static double urgency(const oracle *o, int which, const link *l)
 static int choose(oracle *o, link *l)
 {
     size_t best = 0;
-    double best_urgency = -INFINITY;
+    double most = urgency(o, l->waiting[0], l);
 
-    for (size_t i = 0; i < l->n_waiting; i++) {
+    for (size_t i = 1; i < l->n_waiting; i++) {
+        const task *a = &o->tasks[l->waiting[i]], *b = &o->tasks[l->waiting[best]];
         double u = urgency(o, l->waiting[i], l);
-        bool tie = u == best_urgency && l->waiting[i] < l->waiting[best];
-        if (u > best_urgency || tie) {
+        bool before = a->rank < b->rank;
+        if (o->arbitration == ORACLE_FIFO || a->rank == b->rank)
+            before = u != most ? u > most : l->waiting[i] < l->waiting[best];
+        if (before) {
             best = i;
-            best_urgency = u;
+            most = u;
         }
     }
     return (int)best;

@@ -13,7 +13,8 @@ typedef struct oracle oracle;
 
 /* How a free link chooses among the messages waiting for it. */
 typedef enum {
-    ORACLE_URGENT, /* the message with the most time still to go: latency ahead + bytes left */
+    ORACLE_URGENT, /* lowest rank, then the message with the most time still to go: latency ahead +
+                      bytes left */
     ORACLE_FIFO,   /* the packet that has waited longest */
     ORACLE_N_ARBITRATIONS
 } oracle_arbitration;
@@ -33,6 +34,9 @@ int oracle_task(oracle *o, double bytes, const int *route, size_t n_hops);
 /* `task` starts no earlier than `before` has arrived or, with `sent`, has left its first link's
  * sender. Each pair must be given before oracle_run. */
 void oracle_after(oracle *o, int task, int before, bool sent);
+
+/* Rank of a message, 0 by default. */
+void oracle_rank(oracle *o, int task, int rank);
 
 /* Runs everything; seconds at which the last task ended, NAN when tasks wait for ever. */
 double oracle_run(oracle *o);

@@ -22,10 +22,11 @@ typedef struct {
 
 typedef struct {
     machine *m;
-    size_t dim;
+    int32_t algorithm;
     int64_t n;
     int64_t member[4096]; /* NPU ids */
     bool closed;          /* the way from the last member on to the first is not the longer one */
+    bool uniform;         /* every member sees the same */
     wl_collective type;
     double bytes;
 } phase;
@@ -81,53 +82,66 @@ static int link_of(const machine *m, size_t d, int64_t npu, int port)
     return m->first[d] + (int)npu * m->ports[d] + port;
 }
 
-/* Links from `src`, `count` hops up or down the dimension. */
-static int walk(const machine *m, size_t d, int64_t src, int port, int64_t count, double bytes)
-{
-    int route[4096];
-    int64_t n = m->net->dim[d].n, c = src / m->step[d] % n, base = src - c * m->step[d];
+/* A route being put together. */
+typedef struct {
+    int link[4096];
+    size_t n;
+} path;
 
-    for (int64_t i = 0; i < count; i++) {
-        route[i] = link_of(m, d, base + c * m->step[d], port);
-        c = (c + (port == UP ? 1 : n - 1)) % n;
-    }
-    return oracle_task(m->o, bytes, route, (size_t)count);
+static bool is_tie(const sim_dim *dim, int64_t a, int64_t b)
+{
+    return dim->topology == SIM_RING && dim->n > 2 && 2 * llabs(a - b) == dim->n;
 }
 
-static transfer send_far(const machine *m, size_t d, int64_t src, int64_t dst, double bytes)
+/* Appends the links of one dimension from coordinate a to b; `high` takes a tie upwards. */
+static void cross(const machine *m, size_t d, int64_t base, int64_t a, int64_t b, bool high,
+                  path *out)
 {
     const sim_dim *dim = &m->net->dim[d];
-    int64_t a = src / m->step[d] % dim->n, b = dst / m->step[d] % dim->n;
-    int64_t up = (b - a + dim->n) % dim->n, down = dim->n - up;
-    bool ring = dim->topology == SIM_RING && dim->n > 2;
-
-    if (!ring)
-        return (transfer){{walk(m, d, src, b > a ? UP : DOWN, b > a ? b - a : a - b, bytes)}, 1};
-    if (up != down)
-        return (transfer){{walk(m, d, src, up < down ? UP : DOWN, up < down ? up : down, bytes)},
-                          1};
-    return (transfer){{walk(m, d, src, UP, up, bytes / 2), walk(m, d, src, DOWN, down, bytes / 2)},
-                      2};
-}
-
-static transfer send_over(const machine *m, size_t d, int64_t src, int64_t dst, double bytes)
-{
-    const sim_dim *dim = &m->net->dim[d];
-    int64_t a = src / m->step[d] % dim->n, b = dst / m->step[d] % dim->n;
-    int route[3];
-    size_t n = 1;
+    int64_t n = dim->n, up = (b - a + n) % n;
+    bool go_up = dim->topology == SIM_RING && n > 2 ? 2 * up < n || (2 * up == n && high) : b > a;
 
     if (dim->topology == SIM_FULLY_CONNECTED) {
-        route[0] = link_of(m, d, src, (int)b);
+        out->link[out->n++] = link_of(m, d, base + a * m->step[d], (int)b);
     } else if (dim->topology == SIM_SWITCH) {
-        route[0] = link_of(m, d, src, UP);
+        out->link[out->n++] = link_of(m, d, base + a * m->step[d], UP);
         if (dim->oversubscription > 1)
-            route[n++] = link_of(m, d, src - a * m->step[d], CORE);
-        route[n++] = link_of(m, d, dst, DOWN);
+            out->link[out->n++] = link_of(m, d, base, CORE);
+        out->link[out->n++] = link_of(m, d, base + b * m->step[d], DOWN);
     } else {
-        return send_far(m, d, src, dst, bytes);
+        for (; a != b; a = (a + (go_up ? 1 : n - 1)) % n)
+            out->link[out->n++] = link_of(m, d, base + a * m->step[d], go_up ? UP : DOWN);
     }
-    return (transfer){{oracle_task(m->o, bytes, route, n)}, 1};
+}
+
+/* Dimension-ordered route from NPU to NPU; returns true when a dimension was a tie. */
+static bool route(const machine *m, int64_t src, int64_t dst, bool high, path *out)
+{
+    bool tie = false;
+
+    out->n = 0;
+    for (size_t d = 0; d < m->net->n_dims; d++) {
+        int64_t n = m->net->dim[d].n;
+        int64_t a = src / m->step[d] % n, b = dst / m->step[d] % n;
+        if (a == b)
+            continue;
+        cross(m, d, src - a * m->step[d], a, b, high, out);
+        tie = tie || is_tie(&m->net->dim[d], a, b);
+        src += (b - a) * m->step[d];
+    }
+    return tie;
+}
+
+static transfer send_over(const machine *m, int64_t src, int64_t dst, double bytes)
+{
+    path p;
+    bool tie = route(m, src, dst, true, &p);
+    int first = oracle_task(m->o, tie ? bytes / 2 : bytes, p.link, p.n);
+
+    if (!tie)
+        return (transfer){{first, 0}, 1};
+    route(m, src, dst, false, &p);
+    return (transfer){{first, oracle_task(m->o, bytes / 2, p.link, p.n)}, 2};
 }
 
 static void after(const machine *m, transfer t, int before, bool sent)
@@ -140,6 +154,12 @@ static void after_transfer(const machine *m, transfer t, transfer before, bool s
 {
     for (int i = 0; i < before.n; i++)
         after(m, t, before.part[i], sent);
+}
+
+static void rank(const machine *m, transfer t, int value)
+{
+    for (int i = 0; i < t.n; i++)
+        oracle_rank(m->o, t.part[i], value);
 }
 
 /* `npu` leaves the phase only when t has arrived and (as sender) has left. */
@@ -159,16 +179,40 @@ static void next_phase(machine *m)
     }
 }
 
-/* One direction of a ring: `steps` messages of `bytes` from each member to the next, each after the
- * one before has come and the own one has gone. */
-static void ring_direction(const phase *p, int64_t steps, double bytes, bool up)
+/* A whole ring, where every member sees the same: rounds of messages both ways, each round of a
+ * member after all messages of the one before have come. */
+static void ring_rounds(const phase *p, int64_t first, double bytes, bool both)
 {
+    for (int64_t s = 0; s + 1 < p->n; s++) {
+        if (s > 0)
+            next_phase(p->m);
+        for (int64_t i = 0; i < p->n; i++) {
+            for (int way = 0; way < (both ? 2 : 1); way++) {
+                int64_t from = p->member[i];
+                int64_t to = p->member[(i + (way == 0 ? 1 : p->n - 1)) % p->n];
+                transfer t = send_over(p->m, from, to, bytes);
+                rank(p->m, t, (int)(first + s));
+                after(p->m, t, p->m->enter[from], false);
+                leave_after(p->m, from, t, true);
+                leave_after(p->m, to, t, false);
+            }
+        }
+    }
+}
+
+/* One direction of a ring on a line: `steps` messages of `bytes` from each member to the next, each
+ * after the one before has come and the own one has gone. Local traffic goes before the messages
+ * that close the ring over all hops. */
+static void ring_direction(const phase *p, int64_t first, double bytes, bool up)
+{
+    int64_t steps = p->n - 1;
     transfer *last = calloc((size_t)p->n, sizeof *last), *now = calloc((size_t)p->n, sizeof *now);
 
     for (int64_t s = 0; s < steps; s++) {
         for (int64_t i = 0; i < p->n; i++) {
             int64_t to = (i + (up ? 1 : p->n - 1)) % p->n, from = (i + (up ? p->n - 1 : 1)) % p->n;
-            now[i] = send_over(p->m, p->dim, p->member[i], p->member[to], bytes);
+            now[i] = send_over(p->m, p->member[i], p->member[to], bytes);
+            rank(p->m, now[i], (int)(first + s + (to == i + (up ? 1 : -1) ? 0 : steps)));
             if (s == 0) {
                 after(p->m, now[i], p->m->enter[p->member[i]], false);
             } else {
@@ -185,17 +229,24 @@ static void ring_direction(const phase *p, int64_t steps, double bytes, bool up)
     free(now);
 }
 
+/* An all-reduce is a reduce-scatter, then an all-gather that a member enters when it holds its own
+ * share. */
 static void ring(const phase *p)
 {
-    int64_t steps = (p->n - 1) * (p->type == WL_ALL_REDUCE ? 2 : 1);
     double share = p->bytes / (double)p->n;
+    int passes = p->type == WL_ALL_REDUCE ? 2 : 1;
 
-    if (p->n == 2) {
-        ring_direction(p, steps, share, true);
-        return;
+    for (int pass = 0; pass < passes; pass++) {
+        int64_t first = 2 * pass * (p->n - 1);
+        if (pass > 0)
+            next_phase(p->m);
+        if (p->n == 2 || p->uniform) {
+            ring_rounds(p, first, p->n == 2 ? share : share / 2, p->n > 2);
+        } else {
+            ring_direction(p, first, share / 2, true);
+            ring_direction(p, first, share / 2, false);
+        }
     }
-    ring_direction(p, steps, share / 2, true);
-    ring_direction(p, steps, share / 2, false);
 }
 
 /* Blocks that member i passes on in step s of an all-to-all by neighbours. */
@@ -223,8 +274,7 @@ static void neighbours_direction(const phase *p, bool up)
             now[i].n = 0;
             if (blocks <= 0)
                 continue;
-            now[i] = send_over(p->m, p->dim, p->member[i], p->member[to],
-                               blocks * p->bytes / (double)p->n);
+            now[i] = send_over(p->m, p->member[i], p->member[to], blocks * p->bytes / (double)p->n);
             after(p->m, now[i], p->m->enter[p->member[i]], false);
             if (s > 0) {
                 after_transfer(p->m, now[i], last[from], false);
@@ -260,12 +310,11 @@ static void direct(const phase *p)
     for (int r = 0; r < rounds; r++) {
         if (r > 0)
             next_phase(p->m);
-        for (int64_t i = 0; i < p->n; i++) {
-            for (int64_t j = 0; j < p->n; j++) {
-                if (i == j)
-                    continue;
-                transfer t =
-                    send_over(p->m, p->dim, p->member[i], p->member[j], p->bytes / (double)p->n);
+        for (int64_t distance = 1; distance < p->n; distance++) {
+            for (int64_t i = 0; i < p->n; i++) {
+                int64_t j = (i + distance) % p->n;
+                transfer t = send_over(p->m, p->member[i], p->member[j], p->bytes / (double)p->n);
+                rank(p->m, t, r);
                 after(p->m, t, p->m->enter[p->member[i]], false);
                 leave_after(p->m, p->member[j], t, false);
                 leave_after(p->m, p->member[i], t, true);
@@ -289,8 +338,9 @@ static void halving_doubling(const phase *p)
     for (int64_t r = 0; r < n_rounds; r++) {
         for (int64_t i = 0; i < p->n; i++) {
             int64_t to = i ^ offset[r];
-            now[i] = send_over(p->m, p->dim, p->member[i], p->member[to],
-                               p->bytes / (double)(2 * offset[r]));
+            now[i] =
+                send_over(p->m, p->member[i], p->member[to], p->bytes / (double)(2 * offset[r]));
+            rank(p->m, now[i], (int)r);
             after(p->m, now[i], p->m->enter[p->member[i]], false);
             if (r > 0) {
                 after_transfer(p->m, now[i], last[i ^ offset[r - 1]], false);
@@ -308,7 +358,7 @@ static void halving_doubling(const phase *p)
 
 static void run_algorithm(const phase *p)
 {
-    int32_t algorithm = p->m->net->dim[p->dim].algorithm;
+    int32_t algorithm = p->algorithm;
 
     if (p->type == WL_ALL_TO_ALL && algorithm == SIM_ALGO_RING)
         neighbours(p);
@@ -330,9 +380,11 @@ static void span_phase(machine *m, const sim_span *span, wl_collective type, dou
 
     if (p == NULL || span->n > 4096)
         abort();
-    *p = (phase){.m = m, .dim = span->dim, .n = span->n, .type = type, .bytes = bytes};
+    *p = (phase){.m = m, .algorithm = dim->algorithm, .n = span->n, .type = type, .bytes = bytes};
     p->closed = dim->topology == SIM_SWITCH || dim->topology == SIM_FULLY_CONNECTED ||
                 (dim->topology == SIM_RING && dim->n > 2 && dim->n - last <= last);
+    p->uniform = dim->topology == SIM_SWITCH || dim->topology == SIM_FULLY_CONNECTED ||
+                 (dim->topology == SIM_RING && dim->n == extent);
     next_phase(m);
     for (int64_t npu = 0; npu < m->npus; npu++) {
         int64_t c = npu / m->step[span->dim] % dim->n;
@@ -345,12 +397,65 @@ static void span_phase(machine *m, const sim_span *span, wl_collective type, dou
     free(p);
 }
 
+/* The id of a mesh rank is the rank; the member after it counts the digits of the group up. */
+static int64_t next_member(const sim_footprint *g, int64_t rank)
+{
+    int64_t stride = 1;
+
+    for (int i = 0; i < WL_N_AXES; i++) {
+        int axis = g->order >> (4 * i) & 15;
+        int64_t size = g->mesh.size[axis], value = rank / stride % size;
+        if ((g->axes >> axis & 1) != 0 && size > 1) {
+            if (value + 1 < size)
+                return rank + stride;
+            rank -= value * stride;
+        }
+        stride *= size;
+    }
+    return rank;
+}
+
+/* Flat rings over groups that are no product. */
+static void flat_phase(machine *m, const sim_footprint *g, wl_collective type, double bytes)
+{
+    phase *p = calloc(1, sizeof *p);
+    int64_t used = 1;
+
+    if (p == NULL || g->n > 4096)
+        abort();
+    *p = (phase){.m = m,
+                 .algorithm = SIM_ALGO_RING,
+                 .n = g->n,
+                 .closed = true,
+                 .type = type,
+                 .bytes = bytes};
+    for (int a = 0; a < WL_N_AXES; a++)
+        used *= g->mesh.size[a];
+    next_phase(m);
+    for (int64_t first = 0; first < used; first++) {
+        int64_t rank = first;
+        bool lowest = true;
+        for (int64_t i = 0; i < g->n; i++, rank = next_member(g, rank)) {
+            p->member[i] = rank;
+            lowest = lowest && rank >= first;
+        }
+        if (!lowest)
+            continue;
+        run_algorithm(p);
+    }
+    free(p);
+}
+
 static void build(machine *m, const sim_footprint *g, wl_collective type, double bytes)
 {
-    size_t last = g->n_spans - 1;
+    size_t last = g->n_spans > 0 ? g->n_spans - 1 : 0;
     bool hierarchical = type == WL_ALL_REDUCE && m->net->multi_dim == SIM_HIERARCHICAL;
     double size = bytes;
 
+    if (g->routed) {
+        flat_phase(m, g, type, bytes);
+        return;
+    }
     if (type == WL_ALL_GATHER) {
         for (size_t i = 0; i < last; i++)
             size /= (double)g->span[i].n;

@@ -8,7 +8,7 @@
 #include "oracle.h"
 #include "sim/network.h"
 
-/* Seconds of one collective of `bytes` on every group of `group` (a product of spans) at once, in
+/* Seconds of one collective of `bytes` on every group of `group` (or flat rings of it) at once, in
  * one chunk; *moved (may be NULL) receives the bytes that links of each dimension carried. */
 double oracle_collective_s(const sim_network *net, const sim_footprint *group, wl_collective type,
                            double bytes, oracle_arbitration arbitration,
