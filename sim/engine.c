@@ -40,7 +40,7 @@ typedef struct {
     sim_engine *engine;
     const sim_job *job;
     sim_runner runner;
-    bool split;
+    bool split, gathers; /* backward in two actions; any block has gathered weights */
     cs_error *err;
 } iteration;
 
@@ -164,8 +164,8 @@ static cs_status run_passes(iteration *it, stage_run *run, sim_context context, 
     CS_TRY(reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
     it->runner.room = engine->room;
-    CS_TRY(sim__segment_run(&it->runner, pass, (uint32_t)index, n, &run->state, &run->account,
-                            leave, it->err));
+    CS_TRY(
+        sim__segment_run(&it->runner, pass, index, n, &run->state, &run->account, leave, it->err));
     run->pending = sim__pass_reduces(it->job, context.self) ? context.self : no_pass;
 done:
     return status;
@@ -262,12 +262,80 @@ static void book_remote_wait(stage_run *run, sim_time wait, const parcel *from)
     run->bubble += wait < transfer ? 0 : wait - transfer;
 }
 
+/* The first stage whose chunk runs the same segments. */
+static size_t class_of(const iteration *it, size_t stage, size_t chunk)
+{
+    const wl_stage *stages = it->job->program->stage;
+    size_t first = 0;
+
+    while (stages[first].segment[chunk] != stages[stage].segment[chunk] ||
+           stages[first].n_segments[chunk] != stages[stage].n_segments[chunk])
+        first++;
+    return first;
+}
+
+/* Number of an action that decides, with the state, all that it does; 0 when more than the next
+ * block would have to be told (gathers further ahead). */
+static uint64_t action_id(const iteration *it, size_t stage, const sim_action *action, bool sends)
+{
+    const stage_run *run = &it->engine->stage[stage];
+    sim_pass_id gather = no_pass;
+
+    if (it->runner.memo == NULL)
+        return 0;
+    if (it->gathers && it->job->config->prefetch > 1)
+        return 0;
+    if (it->gathers && it->job->config->prefetch == 1)
+        gather = gather_ahead(it, (place){stage, run->next + 1, 0, 0}, 0);
+    return UINT64_C(1) << 63 | (uint64_t)class_of(it, stage, action->chunk) << 50 |
+           (uint64_t)action->chunk << 45 | (uint64_t)action->kind << 43 |
+           (uint64_t)action->last << 42 | (uint64_t)sends << 41 |
+           (uint64_t)(gather.block << 4 | gather.kind) << 20 |
+           (uint64_t)(run->pending.block << 4 | run->pending.kind);
+}
+
+/* Runs an action, or takes it from memory where it was run from the same state. */
+static cs_status take_action(iteration *it, size_t stage, const sim_action *action, bool sends,
+                             sim_exit *leave)
+{
+    cs_status status;
+    stage_run *run = &it->engine->stage[stage];
+    uint64_t id = action_id(it, stage, action, sends);
+    sim_context last = {.send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2)};
+    sim_state relative = sim__state_relative(&run->state);
+    const sim_step *known = id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &relative);
+    sim_time start = run->state.compute;
+    sim_account before = run->account;
+    sim_step step;
+
+    if (known == NULL) {
+        memset(&run->account, 0, sizeof run->account);
+        CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, leave));
+        step = (sim_step){.state = run->state,
+                          .account = run->account,
+                          .leave = {leave->output - start, leave->sent - start},
+                          .pending = run->pending};
+        sim__state_shift(&step.state, -start);
+        run->account = before;
+        if (id != 0)
+            sim__memo_put(it->engine->memo, id, &relative, &step);
+        known = &step;
+    }
+    run->state = known->state;
+    sim__state_shift(&run->state, start);
+    sim__account_add(&run->account, &known->account, 1);
+    run->pending = known->pending;
+    *leave = (sim_exit){start + known->leave.output, start + known->leave.sent};
+    status = CS_OK;
+done:
+    return status;
+}
+
 static cs_status run_action(iteration *it, size_t stage, const sim_action *action,
                             const parcel *from)
 {
     cs_status status;
     stage_run *run = &it->engine->stage[stage];
-    sim_context last = {0};
     sim_time waited = run->account.wait[SIM_WAIT_REMOTE];
     sim_exit leave;
     size_t chunk, at;
@@ -279,10 +347,8 @@ static cs_status run_action(iteration *it, size_t stage, const sim_action *actio
         run->state.input = from->at;
         run->state.input_cause = SIM_WAIT_REMOTE;
     }
-    if (sends)
-        last.send = action->kind == SIM_FORWARD ? 1 : 2;
     it->runner.stage = (int32_t)stage;
-    CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, &leave));
+    CS_TRY(take_action(it, stage, action, sends, &leave));
     if (from != NULL)
         book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);
     if (sends)
@@ -418,6 +484,8 @@ cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_res
                              .op_names = job->program->op_names};
     it.split =
         !job->inference && (job->config->schedule == WL_ZB_H1 || job->config->schedule == WL_ZB_H2);
+    for (size_t b = 0; b < job->program->n_blocks; b++)
+        it.gathers = it.gathers || job->program->block[b].n_gathers > 0;
     CS_TRY(prepare(engine, job, err));
     for (size_t stage = 0; stage < job->schedule->n_stages; stage++)
         CS_TRY(begin_stage(&it, stage));

@@ -7,7 +7,8 @@
 enum { MEMO_SLOTS = 2048, MEMO_FULL = MEMO_SLOTS * 3 / 4 };
 
 typedef struct {
-    uint32_t generation, id;
+    uint64_t id;
+    uint32_t generation;
     sim_state state;
     sim_step step;
 } memo_entry;
@@ -43,7 +44,7 @@ bool sim__state_equal(const sim_state *a, const sim_state *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static size_t slot_of(uint32_t id, const sim_state *state)
+static size_t slot_of(uint64_t id, const sim_state *state)
 {
     uint64_t word[sizeof *state / sizeof(uint64_t)];
     uint64_t hash = id;
@@ -54,7 +55,7 @@ static size_t slot_of(uint32_t id, const sim_state *state)
     return (size_t)(hash >> 40) % MEMO_SLOTS;
 }
 
-const sim_step *sim__memo_find(const sim_memo *memo, uint32_t id, const sim_state *state)
+const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state)
 {
     for (size_t at = slot_of(id, state);; at = (at + 1) % MEMO_SLOTS) {
         const memo_entry *e = &memo->entry[at];
@@ -65,7 +66,7 @@ const sim_step *sim__memo_find(const sim_memo *memo, uint32_t id, const sim_stat
     }
 }
 
-void sim__memo_put(sim_memo *memo, uint32_t id, const sim_state *state, const sim_step *step)
+void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const sim_step *step)
 {
     size_t at = slot_of(id, state);
 
@@ -73,7 +74,7 @@ void sim__memo_put(sim_memo *memo, uint32_t id, const sim_state *state, const si
         return;
     while (memo->entry[at].generation == memo->generation)
         at = (at + 1) % MEMO_SLOTS;
-    memo->entry[at] = (memo_entry){memo->generation, id, *state, *step};
+    memo->entry[at] = (memo_entry){id, memo->generation, *state, *step};
     memo->n++;
 }
 
@@ -162,7 +163,7 @@ static uint64_t run_pass(const sim_runner *runner, const sim_lowered *pass, sim_
 }
 
 /* One pass from a state with compute 0, from memory where it was taken before. */
-static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint32_t id,
+static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint64_t id,
                      const sim_state *relative)
 {
     const sim_step *known = sim__memo_find(runner->memo, id, relative);
@@ -179,7 +180,7 @@ static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint32_t
 typedef struct {
     const sim_runner *runner;
     const sim_lowered *pass;
-    uint32_t id;
+    uint64_t id;
     int64_t left;
     sim_state *state;
     sim_account *account;
@@ -271,7 +272,7 @@ static void run_unrolled(run *r)
     }
 }
 
-cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, uint32_t id,
+cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, uint64_t id,
                            int64_t n, sim_state *state, sim_account *account, sim_exit *leave,
                            cs_error *err)
 {

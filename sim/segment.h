@@ -11,7 +11,8 @@ typedef struct {
     sim_state state;
     sim_account account;
     sim_exit leave;
-    uint64_t sum;
+    uint64_t sum;        /* of operation times (passes) */
+    sim_pass_id pending; /* reductions left behind (actions) */
 } sim_step;
 
 /* Steps already taken in this design, by (number of the pass or action, state). */
@@ -20,9 +21,9 @@ sim_memo *sim__memo_create(void); /* NULL when out of memory */
 void sim__memo_destroy(sim_memo *memo);
 void sim__memo_reset(sim_memo *memo);
 /* NULL when not there.  `state` has compute 0. */
-const sim_step *sim__memo_find(const sim_memo *memo, uint32_t id, const sim_state *state);
+const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state);
 /* Forgets silently when full. */
-void sim__memo_put(sim_memo *memo, uint32_t id, const sim_state *state, const sim_step *step);
+void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const sim_step *step);
 
 /* The state with every time relative to its `compute`, and back. */
 sim_state sim__state_relative(const sim_state *state);
@@ -43,7 +44,7 @@ typedef struct {
 
 /* Runs `n` >= 1 equal passes one after another. *leave is that of the last. */
 CS_MUST_USE cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass,
-                                       uint32_t id, int64_t n, sim_state *state,
+                                       uint64_t id, int64_t n, sim_state *state,
                                        sim_account *account, sim_exit *leave, cs_error *err);
 
 #endif
