@@ -91,6 +91,7 @@ typedef struct {
     int64_t bytes;        /* ASTRA-sim's comm_size: the input buffer of one NPU */
     const int64_t *ranks; /* members of a sub-group in ring order; NULL: the whole machine */
     size_t n_ranks;
+    uint32_t involved; /* of the whole machine: bit set of the dimensions it runs on; 0: all */
     sim_astra_backend backend;
     /* Also run the all-gathers by halving-doubling over 3 * 2^k NPUs that ASTRA-sim ends after
      * floor(log2 n) steps, with a time although not every NPU has received every shard.  For

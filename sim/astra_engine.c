@@ -80,6 +80,7 @@ void sim__astra_engine_destroy(sim__engine *engine)
     free(engine->messages.data);
     free(engine->flows.data);
     free(engine->instances.data);
+    free(engine->gap);
     free(engine->batch_table);
     free(engine->match_table);
     free(engine->link);
@@ -125,12 +126,41 @@ static cs_status check_messages(const sim__instance *in, cs_error *err)
     return CS_OK;
 }
 
+/* A released block of exactly n flows. */
+static bool take_gap(sim__engine *engine, uint32_t n, uint32_t *first)
+{
+    for (size_t i = engine->n_gaps; i-- > 0;)
+        if (engine->gap[i].n == n) {
+            *first = engine->gap[i].first;
+            engine->gap[i] = engine->gap[--engine->n_gaps];
+            return true;
+        }
+    return false;
+}
+
+static void give_gap(sim__engine *engine, uint32_t first, uint32_t n)
+{
+    if (engine->n_gaps == engine->gap_capacity) {
+        const size_t capacity = engine->gap_capacity == 0 ? 64 : 2 * engine->gap_capacity;
+        void *gap = realloc(engine->gap, capacity * sizeof *engine->gap);
+        if (gap == NULL)
+            return; /* the block is only lost until the engine is destroyed */
+        engine->gap = gap;
+        engine->gap_capacity = capacity;
+    }
+    engine->gap[engine->n_gaps].first = first;
+    engine->gap[engine->n_gaps++].n = n;
+}
+
 /* Flows of an instance lie side by side. */
 static cs_status take_flows(sim__engine *engine, sim__instance *in, cs_error *err)
 {
     const size_t n = (size_t)(in->plan.n_chunks * in->plan.members);
     const size_t wanted = engine->flows.n + n;
 
+    in->n_flows = in->n_left = (uint32_t)n;
+    if (take_gap(engine, (uint32_t)n, &in->first_flow))
+        return CS_OK;
     if (wanted > engine->flows.capacity) {
         const size_t capacity = wanted + wanted / 2;
         void *data = capacity >= SIM__NONE
@@ -142,7 +172,6 @@ static cs_status take_flows(sim__engine *engine, sim__instance *in, cs_error *er
         engine->flows.capacity = capacity;
     }
     in->first_flow = (uint32_t)engine->flows.n;
-    in->n_flows = in->n_left = (uint32_t)n;
     engine->flows.n += n;
     return CS_OK;
 }
@@ -191,8 +220,7 @@ static void release(sim__engine *engine, uint32_t instance)
     in->left = NULL;
     in->queue = NULL;
     in->active = false;
-    if (in->first_flow + in->n_flows == engine->flows.n)
-        engine->flows.n = in->first_flow;
+    give_gap(engine, in->first_flow, in->n_flows);
     sim__pool_give(&engine->instances, instance);
 }
 
@@ -331,6 +359,17 @@ void sim__astra_engine_send(sim__engine *engine, uint32_t from, uint32_t to, int
     sim__network_send(engine, message);
 }
 
+void sim__astra_engine_soon(sim__engine *engine, uint32_t value)
+{
+    sim__event_push(engine, engine->now, SIM__EVENT_USER, value);
+}
+
+void sim__astra_engine_abandon(sim__engine *engine, uint32_t instance)
+{
+    if (instance < engine->instances.n && sim__instance_at(engine, instance)->active)
+        release(engine, instance);
+}
+
 void sim__astra_engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns, uint32_t value)
 {
     sim__timer_push(engine, delay_ns,
@@ -341,7 +380,7 @@ void sim__astra_engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns
 
 cs_status sim__astra_engine_run(sim__engine *engine, cs_error *err)
 {
-    while (engine->n_heap > 0 && !engine->out_of_memory) {
+    while (engine->n_heap > 0 && !engine->out_of_memory && !engine->stop) {
         const sim__event event = sim__event_pop(engine);
         engine->now = event.at;
         switch ((sim__kind)event.kind) {
@@ -356,6 +395,9 @@ cs_status sim__astra_engine_run(sim__engine *engine, cs_error *err)
             break;
         case SIM__EVENT_RECEIVE:
             sim__flow_received(engine, event.index);
+            break;
+        case SIM__EVENT_USER:
+            engine->hooks.arrived(engine->hooks.context, event.index);
             break;
         }
     }

@@ -18,7 +18,8 @@ typedef enum {
     SIM__EVENT_TIMERS,
     SIM__EVENT_ARRIVAL,
     SIM__EVENT_LINK,
-    SIM__EVENT_RECEIVE
+    SIM__EVENT_RECEIVE,
+    SIM__EVENT_USER
 } sim__kind;
 
 typedef struct {
@@ -115,11 +116,15 @@ typedef struct sim__engine {
     sim__hooks hooks;
     int64_t now;
     uint64_t order;
-    bool out_of_memory;
+    bool out_of_memory, stop; /* stop: the user ends the run */
 
     sim__event *heap;
     size_t n_heap, heap_capacity;
     sim__pool timers, batches, messages, flows, instances;
+    struct {
+        uint32_t first, n;
+    } * gap; /* released blocks of flows */
+    size_t n_gaps, gap_capacity;
     uint32_t *batch_table; /* (npu, time) -> batch */
     size_t batch_mask, n_batches;
     sim__match *match_table;
@@ -153,6 +158,10 @@ void sim__astra_engine_timer(sim__engine *engine, uint32_t npu, int64_t delay_ns
 /* Sends a message that is nobody's; hooks.arrived gets `value`. */
 void sim__astra_engine_send(sim__engine *engine, uint32_t from, uint32_t to, int64_t bytes,
                             uint32_t value);
+/* Calls hooks.arrived with `value` after what is due at this time already. */
+void sim__astra_engine_soon(sim__engine *engine, uint32_t value);
+/* Releases a collective of which only some members have joined, all of them done. */
+void sim__astra_engine_abandon(sim__engine *engine, uint32_t instance);
 /* Runs until nothing is left to happen. */
 CS_MUST_USE cs_status sim__astra_engine_run(sim__engine *engine, cs_error *err);
 

@@ -219,7 +219,7 @@ static void timer_run(sim__engine *engine, const sim__timer *timer)
 
 void sim__timers_run(sim__engine *engine, uint32_t index)
 {
-    while (!engine->out_of_memory) {
+    while (!engine->out_of_memory && !engine->stop) {
         sim__batch *batch = batch_at(engine, index);
         const uint32_t slot = batch->head;
         sim__timer timer;

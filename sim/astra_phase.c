@@ -154,7 +154,7 @@ static void visit_dimensions(const sim_astra *astra, const sim_astra_op *op, vis
 
     out->n = 0;
     for (size_t d = 0; d < net->n_dims && !algorithm[0].one; d++) {
-        if (net->dim[d].n > 1)
+        if (net->dim[d].n > 1 && (op->involved == 0 || (op->involved >> d & 1) != 0))
             out->dim[out->n++] = (sim__astra_phase){.level = (uint8_t)d,
                                                     .n = net->dim[d].n,
                                                     .stride = stride,

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What the files of the cluster engine share. */
+#ifndef SIM_CLUSTER_PRIVATE_H
+#define SIM_CLUSTER_PRIVATE_H
+
+#include "sim/astra_engine.h"
+#include "sim/cluster.h"
+
+/* Places of a rank; a node needs its own free to be issued. */
+typedef enum {
+    SIM__PLACE_GPU,
+    SIM__PLACE_CPU,
+    SIM__PLACE_COMM,
+    SIM__PLACE_NONE,
+    SIM__N_PLACES
+} sim__place;
+
+typedef struct {
+    uint32_t ready[SIM__N_PLACES]; /* pairing heaps of nodes by id, by place */
+    uint32_t fresh;                /* nodes that became ready during a pass */
+    uint32_t busy[SIM__N_PLACES];  /* nodes in flight */
+    uint32_t n_done;
+    int64_t changed; /* when `busy` last changed */
+    sim_cluster_rank times;
+} sim__rank;
+
+/* One collective that some members have issued. */
+typedef struct {
+    wl_collective type;
+    int64_t bytes;
+    uint32_t n_joined, n_done;
+    uint32_t instance; /* of the engine (back end aware), SIM__NONE before */
+    int64_t *start;    /* by member */
+    uint32_t *node;    /* by member; SIM__NONE: not yet issued */
+} sim__coll;
+
+/* Collectives of one group, in order. */
+typedef struct {
+    int32_t group;    /* index into the trace */
+    uint32_t mask;    /* dimensions involved; 0: all */
+    uint32_t base;    /* lowest rank of a masked part of the world */
+    uint32_t n;       /* members */
+    int64_t *rank;    /* by member, ascending for the world */
+    uint32_t *issued; /* by member: collectives so far */
+    sim__coll **open; /* collectives first .. first + n_open - 1 */
+    uint32_t first, n_open, capacity;
+} sim__stream;
+
+/* Messages of one (source, destination, tag): sends or receives that wait for the other side, a
+ * list through `sibling`. */
+typedef struct {
+    int64_t tag;
+    uint32_t from, to;
+    uint32_t head, tail;
+    bool sends; /* what waits */
+    bool used;
+} sim__channel;
+
+typedef struct sim__cluster {
+    const wl_trace *trace;
+    const sim_cluster_options *options;
+    const sim_astra *astra;
+    sim__engine *engine; /* the clock; messages; collectives of the back end aware */
+    sim__engine *side;   /* collectives that do not start together, back end unaware */
+    cs_status status;    /* of the first failure in an event */
+    cs_error error;
+    sim_cluster_result *result;
+
+    sim__rank *rank;
+    uint32_t *order;   /* by node: position by id within its rank */
+    uint32_t *rank_of; /* by node */
+    uint32_t *pending; /* by node: dependencies not yet done */
+    uint32_t *child_first, *child;
+    uint32_t *heap_child; /* pairing heaps; COLL in flight: its member */
+    uint32_t *sibling;    /* pairing heaps and lists */
+    uint32_t *partner;    /* SEND: its receive; COLL: its stream; SIM__NONE before */
+    uint8_t *state;       /* by node: sim__node_state */
+    int64_t *started;
+
+    sim__stream *stream;
+    uint32_t n_streams, stream_capacity;
+    uint32_t *group_stream; /* by trace group: stream + 1 */
+    sim__channel *channel;  /* hash table */
+    size_t channel_mask, n_channels;
+    int64_t *side_end; /* by member, of the collective in the side engine */
+    uint32_t side_instance;
+} sim__cluster;
+
+typedef enum { SIM__WAITING, SIM__RUNNING, SIM__DONE } sim__node_state;
+
+/* Records the first failure; the run stops. */
+void sim__cluster_fail(sim__cluster *c, cs_status status, const char *fmt, ...) CS_PRINTF(3, 4);
+/* "rank 3 node 17 (name)"; returns text. */
+const char *sim__cluster_node_text(const sim__cluster *c, uint32_t node, char text[160]);
+
+/* The graph: who waits for whom. */
+CS_MUST_USE cs_status sim__cluster_graph(sim__cluster *c, cs_error *err);
+sim__place sim__cluster_place(const sim__cluster *c, uint32_t node);
+void sim__cluster_make_ready(sim__cluster *c, uint32_t node);
+/* Takes the node of least id whose place is free; SIM__NONE when there is none. */
+uint32_t sim__cluster_take(sim__cluster *c, uint32_t rank);
+/* Moves nodes that became ready to their heaps; false when there are none. */
+bool sim__cluster_refresh(sim__cluster *c, uint32_t rank);
+
+/* The node has ended now: frees its place and issues what can start. */
+void sim__cluster_finish(sim__cluster *c, uint32_t node);
+
+void sim__cluster_collective(sim__cluster *c, uint32_t node);
+void sim__cluster_collective_done(sim__cluster *c, uint32_t member, uint64_t user);
+/* Bookkeeping of a collective's node that has ended. */
+void sim__cluster_collective_ended(sim__cluster *c, uint32_t node);
+void sim__cluster_streams_fini(sim__cluster *c);
+/* Stream and collective a blocked node belongs to; NULL when it is none. */
+const sim__coll *sim__cluster_find_coll(const sim__cluster *c, uint32_t node,
+                                        const sim__stream **stream);
+
+void sim__cluster_send(sim__cluster *c, uint32_t node);
+void sim__cluster_receive(sim__cluster *c, uint32_t node);
+/* A message has arrived (node: a SEND), or one that was there is taken (node: a RECV). */
+void sim__cluster_arrived(sim__cluster *c, uint32_t node);
+/* The other side of a SEND or RECV, -1 when the node names none. */
+int64_t sim__cluster_peer(const sim__cluster *c, uint32_t node);
+
+/* Explains why the ranks wait for ever. */
+cs_status sim__cluster_deadlock(const sim__cluster *c, cs_error *err);
+
+#endif
