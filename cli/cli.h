@@ -35,7 +35,7 @@ typedef struct {
     const char *timeline;
     int64_t workload;
     /* model, bench, trials */
-    int64_t batch, sequence, top;
+    int64_t batch, sequence, top, trial, against;
     double seconds;
     /* collective */
     const char *network, *system, *type, *bytes, *cases;

@@ -8,11 +8,33 @@
 #include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective, cli_trace, cli_serve;
+    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,
                                        report_format format, FILE *out, cs_error *err);
+
+/* Trials copied out of a study, with the storage of their points and `n_values` numbers each. */
+typedef struct {
+    const search_problem *problem;
+    search_trial *trial;
+    double *value;
+    size_t n, capacity, n_values, n_vars;
+    bool failed; /* out of memory */
+} cli_kept;
+void cli_kept_init(cli_kept *kept, const search_study *study, size_t n_values);
+void cli_kept_fini(cli_kept *kept);
+/* Adds a copy; false when out of memory. */
+bool cli_keep(cli_kept *kept, const search_trial *trial);
+/* Frees the point of a trial that is about to be overwritten. */
+void cli_kept_drop(cli_kept *kept, size_t i);
+/* The `top` best feasible trials in order; CS_EINFEASIBLE when there is none.  Initializes *out,
+ * which the caller releases also after a failure. */
+CS_MUST_USE cs_status cli_best_trials(const search_study *study, size_t top, cli_kept *out,
+                                      cs_error *err);
+/* Adds trial number `id` to an initialized *out. */
+CS_MUST_USE cs_status cli_add_trial(const search_study *study, uint64_t id, cli_kept *out,
+                                    cs_error *err);
 
 /* Options of a trace from the command line. */
 wl_trace_options cli_trace_options(const cli_args *args);

@@ -19,63 +19,7 @@ done:
     return status;
 }
 
-/* ---- kept trials ---- */
-
-/* Trials copied out of a study, with the storage of their points. */
-typedef struct {
-    const search_problem *problem;
-    search_trial *trial;
-    double *value; /* n_values a trial (front only) */
-    size_t n, capacity, n_values, n_vars;
-    bool failed;
-} kept;
-
-static bool keep(kept *k, const search_trial *trial)
-{
-    if (k->n == k->capacity) {
-        const size_t capacity = k->capacity == 0 ? 16 : 2 * k->capacity;
-        search_trial *grown = realloc(k->trial, capacity * sizeof *grown);
-        if (grown != NULL)
-            k->trial = grown;
-        double *values = realloc(k->value, (capacity * k->n_values + 1) * sizeof *values);
-        if (values != NULL)
-            k->value = values;
-        if (grown == NULL || values == NULL) {
-            k->failed = true;
-            return false;
-        }
-        k->capacity = capacity;
-    }
-    int32_t *point = malloc((k->n_vars + 1) * sizeof *point);
-    if (point == NULL) {
-        k->failed = true;
-        return false;
-    }
-    memcpy(point, trial->point, k->n_vars * sizeof *point);
-    k->trial[k->n] = *trial;
-    k->trial[k->n++].point = point;
-    return true;
-}
-
-static void free_point(search_trial *trial)
-{
-    union { /* the point was allocated here: only the view of it is const */
-        const int32_t *view;
-        int32_t *own;
-    } point = {trial->point};
-
-    free(point.own);
-}
-
-static void kept_fini(kept *k)
-{
-    for (size_t i = 0; i < k->n; i++)
-        free_point(&k->trial[i]);
-    free(k->trial);
-    free(k->value);
-}
-
-static cs_status print_kept(const cli_context *cli, const kept *k, const char *command,
+static cs_status print_kept(const cli_context *cli, const cli_kept *k, const char *command,
                             cs_error *err)
 {
     report_trials *trials = NULL;
@@ -93,36 +37,7 @@ done:
 
 /* ---- best ---- */
 
-typedef struct {
-    kept kept;
-    size_t top;
-} ranking;
-
-/* Keeps the `top` best feasible trials in order. */
-static bool rank_trial(void *context, const search_trial *trial)
-{
-    ranking *r = context;
-    kept *k = &r->kept;
-
-    if (trial->status != SEARCH_FEASIBLE)
-        return true;
-    if (k->n == r->top && search_trial_compare(k->problem, trial, &k->trial[k->n - 1]) >= 0)
-        return true;
-    if (k->n == r->top)
-        free_point(&k->trial[--k->n]);
-    if (!keep(k, trial))
-        return false;
-    for (size_t i = k->n - 1; i > 0; i--) {
-        if (search_trial_compare(k->problem, &k->trial[i], &k->trial[i - 1]) >= 0)
-            break;
-        const search_trial swapped = k->trial[i];
-        k->trial[i] = k->trial[i - 1];
-        k->trial[i - 1] = swapped;
-    }
-    return true;
-}
-
-static cs_status print_one(const cli_context *cli, const kept *k, cs_error *err)
+static cs_status print_one(const cli_context *cli, const cli_kept *k, cs_error *err)
 {
     cs_status status = CS_OK;
     sim_config config;
@@ -147,25 +62,18 @@ done:
 
 static cs_status run_best(cli_context *cli, cs_error *err)
 {
-    ranking r = {.top = (size_t)cli->args.top};
+    cli_kept best = {.n = 0};
     search_study *study = NULL;
     cs_status status = CS_OK;
 
     CS_TRY(search_study_open(cli->args.files.item[0], &study, err));
-    r.kept.problem = search_study_problem(study);
-    r.kept.n_vars = psa_space_n_vars(r.kept.problem->space);
-    CS_TRY(search_study_each(study, rank_trial, &r, err));
-    if (r.kept.failed)
-        CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
-    if (r.kept.n == 0)
-        CS_TRY(cs_fail(err, CS_EINFEASIBLE, "%s: no feasible design among %llu trials",
-                       cli->args.files.item[0], (unsigned long long)search_study_n_trials(study)));
+    CS_TRY(cli_best_trials(study, (size_t)cli->args.top, &best, err));
     if (cli->args.top == 1 && cli->args.format != REPORT_CSV)
-        CS_TRY(print_one(cli, &r.kept, err));
+        CS_TRY(print_one(cli, &best, err));
     else
-        CS_TRY(print_kept(cli, &r.kept, "best", err));
+        CS_TRY(print_kept(cli, &best, "best", err));
 done:
-    kept_fini(&r.kept);
+    cli_kept_fini(&best);
     search_study_close(study);
     return status;
 }
@@ -182,7 +90,7 @@ typedef struct {
 #define MAX_CRITERIA 4
 
 typedef struct {
-    kept kept;
+    cli_kept kept;
     criterion criterion[MAX_CRITERIA];
     size_t n;
 } front;
@@ -264,12 +172,12 @@ static bool covers(const double *a, const double *b, size_t n)
 
 static void drop_covered(front *f, const double *value)
 {
-    kept *k = &f->kept;
+    cli_kept *k = &f->kept;
     size_t left = 0;
 
     for (size_t i = 0; i < k->n; i++) {
         if (covers(value, &k->value[i * f->n], f->n)) {
-            free_point(&k->trial[i]);
+            cli_kept_drop(k, i);
             continue;
         }
         k->trial[left] = k->trial[i];
@@ -295,7 +203,7 @@ static bool add_to_front(void *context, const search_trial *trial)
         if (covers(&f->kept.value[i * f->n], value, f->n))
             return true;
     drop_covered(f, value);
-    if (!keep(&f->kept, trial))
+    if (!cli_keep(&f->kept, trial))
         return false;
     memcpy(&f->kept.value[(f->kept.n - 1) * f->n], value, f->n * sizeof *value);
     return true;
@@ -315,7 +223,7 @@ static cs_status collect_front(const search_study *study, const char *names, fro
 {
     cs_status status = CS_OK;
 
-    kept_fini(&f->kept);
+    cli_kept_fini(&f->kept);
     memset(f, 0, sizeof *f);
     f->kept.problem = search_study_problem(study);
     f->kept.n_vars = psa_space_n_vars(f->kept.problem->space);
@@ -346,7 +254,7 @@ static cs_status run_front(cli_context *cli, cs_error *err)
     qsort(f.kept.trial, f.kept.n, sizeof *f.kept.trial, compare_latency);
     CS_TRY(print_kept(cli, &f.kept, "front", err));
 done:
-    kept_fini(&f.kept);
+    cli_kept_fini(&f.kept);
     search_study_close(study);
     return status;
 }

@@ -123,6 +123,24 @@ CS_MUST_USE cs_status report_breakdown(const search_problem *problem, const repo
 void report_limit_sentence(const search_problem *problem, const report_design *design, char *text,
                            size_t size);
 
+/* ---- explanations: tables that the caller writes and destroys; NULL when out of memory ---- */
+
+/* Latency with each physical quantity of the design 10 % lower and 10 % higher, and the elasticity
+ * d ln(latency) / d ln(quantity) between the two; strongest first.  Quantities: peak, memory
+ * bandwidth, bandwidth and latency of each dimension.  Two simulations a quantity. */
+report_table *report_sensitivity(const search_problem *problem, const sim_config *config,
+                                 sim_scratch *scratch);
+/* The best other value of each variable, all else kept, by the first objective; best change first.
+ * One simulation a value. */
+report_table *report_one_change(const search_problem *problem, const search_trial *trial,
+                                sim_scratch *scratch);
+/* Groups of each parallel axis: size, distance between members in NPU numbers, the first group, and
+ * the parts of network dimensions it spans. */
+report_table *report_groups(const search_problem *problem, const sim_config *config);
+/* What differs between two designs: parts of the time and memory, and knobs, a row each. */
+report_table *report_difference(const search_problem *problem, const report_design *a,
+                                const report_design *b);
+
 /* ---- timelines ---- */
 
 /* A Chrome trace being written to `out` (opens in Perfetto). */
