@@ -289,6 +289,23 @@ done:
     return status;
 }
 
+cs_status search__engine_adopt(search__engine *e, search_trial *trial, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    if (search__cache_find(e->cache, trial->point) != SEARCH__NO_ENTRY)
+        return CS_OK;
+    trial->id = e->out->unique + 1;
+    if (!reload(e, trial))
+        return cs_fail(err, CS_ENOMEM, "design cache");
+    if (e->budget < UINT64_MAX)
+        e->budget++;
+    if (e->study != NULL)
+        CS_TRY(search__study_append(e->study, trial, err));
+done:
+    return status;
+}
+
 bool search__engine_exhausted(const search__engine *e)
 {
     return e->out->unique - e->invalid >= psa_space_valid_points(e->problem->space);

@@ -134,16 +134,19 @@ static cs_status start_agent(run *r, uint64_t evaluations, cs_error *err)
     return agent_create(r->options->agent, &setup, &r->agent, err);
 }
 
-/* Takes up the agent where its last snapshot left it. */
+/* Takes up the agent where its last snapshot left it; without one, begins. */
 static cs_status restore(run *r, cs_error *err)
 {
     cs_status status = CS_OK;
     search__engine *e = &r->engine;
     search__snapshot snapshot;
+    uint64_t adopted;
 
     CS_TRY(search__study_last_snapshot(e->study, &snapshot, err));
     if (snapshot.agent == NULL)
-        return CS_OK;
+        return search__begin(e, r->agent, r->options->warm_start, err);
+    CS_TRY(search__begun_with(e, &adopted, err));
+    e->budget += adopted;
     CS_TRY(agent_load(r->agent, snapshot.agent, snapshot.agent_bytes, err));
     e->out->proposals = snapshot.proposals;
     e->out->cache_hits = snapshot.hits;
@@ -265,6 +268,8 @@ cs_status search_run(const search_problem *problem, const search_options *option
     CS_TRY(open_study(r, true, &evaluations, err));
     if (r->engine.study != NULL)
         CS_TRY(restore(r, err));
+    else
+        CS_TRY(search__begin(&r->engine, r->agent, options->warm_start, err));
     CS_TRY(loop(r, err));
     out->wall_s = search__now_s() - r->engine.start_s;
     out->evaluations_per_s = out->wall_s > 0 ? (double)out->unique / out->wall_s : 0;

@@ -95,6 +95,11 @@ cs_status search__study_fetch(search_study *study, uint64_t id, search_trial *tr
 /* Calls fn for the trials first..last. */
 cs_status search__study_range(const search_study *study, uint64_t first, uint64_t last,
                               search_trial_fn fn, void *context, cs_error *err);
+/* Info beyond the fixed keys, e.g. the number of trials taken over at the start. */
+cs_status search__study_put(search_study *study, const char *key, uint64_t value, cs_error *err);
+/* *found is false when the key is absent. */
+cs_status search__study_get(search_study *study, const char *key, uint64_t *value, bool *found,
+                            cs_error *err);
 /* Ends the open transaction when it is 100 ms old, or always with `now`. */
 cs_status search__study_commit(search_study *study, bool now, cs_error *err);
 /* Stores the agent's snapshot in the open transaction, as the state after `trials` trials. */
@@ -114,6 +119,21 @@ size_t search__pack_point(const int32_t *point, size_t n_vars, unsigned char *by
 bool search__unpack_point(const unsigned char *bytes, size_t n, int32_t *point, size_t n_vars);
 size_t search__pack_result(const sim_result *result, unsigned char *bytes);
 bool search__unpack_result(const unsigned char *bytes, size_t n, sim_result *result);
+
+/* ---- designs known before a run ---- */
+
+typedef struct {
+    size_t n, capacity;
+    int32_t *points; /* n x n_vars */
+    search_trial *trials;
+    uint64_t refused; /* rows that are no design of this space */
+} search__warm;
+void search__warm_fini(search__warm *warm);
+/* From another study of the same input files, or from CSV as printed by `trials -f csv`. */
+cs_status search__warm_load(const search_problem *problem, const char *path, search__warm *warm,
+                            cs_error *err);
+/* From the first n trials of the run's own study. */
+cs_status search__warm_stored(search_study *study, uint64_t n, search__warm *warm, cs_error *err);
 
 /* ---- engine: proposals -> scores ---- */
 
@@ -157,12 +177,22 @@ void search__engine_fini(search__engine *e); /* of a zeroed engine: a no-op */
 cs_status search__engine_work(search__engine *e, size_t n, const int32_t *points,
                               agent_score *score, cs_error *err);
 void search__engine_end(search__engine *e, search_stop why); /* the first reason stays */
+/* Takes over a trial that was not evaluated here: it gets the next number, goes to cache and study
+ * and raises the budget by one.  A known design is left out. */
+cs_status search__engine_adopt(search__engine *e, search_trial *trial, cs_error *err);
 /* Takes over the study's first `trials` trials. */
 cs_status search__engine_reload(search__engine *e, uint64_t trials, cs_error *err);
 bool search__engine_exhausted(const search__engine *e);
 /* agent_setup.lookup and .precheck, with the engine as context. */
 bool search__engine_lookup(void *context, const int32_t *point, agent_score *score);
 double search__engine_precheck(void *context, const int32_t *point);
+
+/* Before the first ask: takes over the designs of `warm_path` (NULL: none), evaluates the designs
+ * that the PSA pins, and gives both to the agent.  A study that holds them already answers itself.
+ */
+cs_status search__begin(search__engine *e, agent *who, const char *warm_path, cs_error *err);
+/* Trials the study took over at its start. */
+cs_status search__begun_with(search__engine *e, uint64_t *n, cs_error *err);
 
 /* Seconds of a clock that only goes forward. */
 double search__now_s(void);

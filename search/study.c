@@ -467,6 +467,32 @@ done:
     return status;
 }
 
+cs_status search__study_put(search_study *study, const char *key, uint64_t value, cs_error *err)
+{
+    cs_status status;
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    CS_TRY(search__store_begin(study->store, err));
+    CS_TRY(search__store_put_info(study->store, key, text, err));
+done:
+    return status;
+}
+
+cs_status search__study_get(search_study *study, const char *key, uint64_t *value, bool *found,
+                            cs_error *err)
+{
+    cs_status status;
+    char *text = NULL;
+
+    CS_TRY(search__store_get_info(study->store, key, &text, err));
+    *found = text != NULL;
+    *value = text != NULL ? strtoull(text, NULL, 10) : 0;
+    free(text);
+done:
+    return status;
+}
+
 cs_status search__study_commit(search_study *study, bool now, cs_error *err)
 {
     double t = search__now_s();
