@@ -114,7 +114,7 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
         state->reduced = times[pass->reduced];
     state->reduced = later(compute, state->reduced);
     state->busy_until = later(compute, busy_until);
-    for (size_t d = 0; d < pass->n_dims; d++)
+    for (size_t d = 0; d < SIM_MAX_DIMS; d++)
         state->server[d] = later(compute, state->server[d]);
 }
 
