@@ -8,8 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_ROUNDS  12
-#define MAX_UNARY   1e6
+#define MAX_ROUNDS 12
+#define MAX_UNARY  1e6
+#define MAX_SWEEP  1024 /* combinations of a condition over more than three knobs */
 
 size_t psa__scope(psa__build *build, const psa__node *node, int32_t *list)
 {
@@ -126,9 +127,9 @@ static cs_status note_equality(psa__build *build, const psa__node *node)
 typedef struct {
     size_t n;
     const int32_t *list;
-    size_t at[3];
+    size_t at[PSA__MAX_TUPLE];
     bool all_true, any_true;
-    bool *support[3];
+    bool *support[PSA__MAX_TUPLE];
 } sweep;
 
 static void sweep_run(psa__build *build, const psa__program *program, sweep *s)
@@ -222,7 +223,8 @@ static cs_status treat(psa__build *build, psa__condition condition, bool *change
         return psa__no_memory(build);
     n = psa__scope(build, node, list);
     combinations = psa__combinations(build, list, n);
-    if ((n == 1 && combinations <= MAX_UNARY) || (n <= 3 && combinations <= PSA__DIRECT))
+    if ((n == 1 && combinations <= MAX_UNARY) || (n <= 3 && combinations <= PSA__DIRECT) ||
+        (n <= PSA__MAX_TUPLE && combinations <= MAX_SWEEP))
         CS_TRY(filter(build, node, list, n, &drop, changed));
     if (drop)
         return CS_OK;
