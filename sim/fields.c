@@ -230,6 +230,8 @@ static const psa_rule rules[] = {
     {.name = "ep divides dp", .expression = "workload.dp % workload.ep == 0"},
     {.name = "sharding groups divide dp",
      .expression = "workload.hsdp_shard == 0 or workload.dp % max(workload.hsdp_shard, 1) == 0"},
+    {.name = "offload needs a link to host memory",
+     .expression = "workload.offload == \"none\" or compute.host_bandwidth > 0"},
     {.name = "only the interleaved schedule has virtual stages",
      .expression = "workload.virtual_stages == 1 or workload.schedule == \"interleaved\""},
     {.name = "interleaving needs whole rounds of micro-batches",

@@ -33,6 +33,8 @@ static void sizes_fill(wl__build *b, double sequence)
             top_k = (double)b->model->dim[d].top_k;
         }
     slots = b->batch * sequence * top_k / experts;
+    b->touched = 1.0 - pow(1.0 - top_k / experts,
+                           b->batch * sequence / (double)(b->axis[WL_DP] * b->axis[WL_SP]));
     for (size_t d = 0; d < b->model->n_dims; d++) {
         const wl__dim *dim = &b->model->dim[d];
         const bool batch = dim->role == WL__BATCH, text = dim->role == WL__SEQUENCE;
@@ -154,7 +156,22 @@ static double kv_bytes(const wl__build *b)
     return n * rounds;
 }
 
-/* Moves what the strategy keeps in host memory past the block, beside its first item. */
+/* Spreads the bytes over the computation beside which they move, by its FLOPs. */
+static void host_traffic(wl_pass *pass, double bytes)
+{
+    double flops = 0.0;
+
+    for (size_t i = 0; i < pass->n; i++)
+        flops += pass->item[i].flops;
+    for (size_t i = 0; i < pass->n; i++)
+        if (pass->item[i].kind == WL_COMPUTE) {
+            pass->item[i].host_bytes = flops > 0.0 ? bytes * pass->item[i].flops / flops : bytes;
+            if (flops <= 0.0)
+                return;
+        }
+}
+
+/* What the strategy keeps in host memory is fetched, or sent there, during the block. */
 static void offload(const wl__build *b, wl_block *out)
 {
     wl_pass *passes[] = {&out->forward, &out->backward, &out->backward_last};
@@ -168,11 +185,7 @@ static void offload(const wl__build *b, wl_block *out)
                 b->parameters.local[k] * b->bytes.weight /
                 (b->config->sharding == WL_SHARD_WEIGHTS ? wl__shard_size(b, (wl__bucket)k) : 1.0);
     for (size_t p = 0; p < CS_COUNT(passes) && bytes > 0.0; p++)
-        for (size_t i = 0; i < passes[p]->n; i++)
-            if (passes[p]->item[i].kind == WL_COMPUTE) {
-                passes[p]->item[i].host_bytes = bytes;
-                break;
-            }
+        host_traffic(passes[p], bytes);
 }
 
 static void block_build(wl__build *b, const wl__block *block, bool recompute, wl_block *out,

@@ -95,6 +95,8 @@ cs_status wl__check(const wl_workload *w, const wl_config *c, cs_error *err)
     CS_TRY(check_ranges(w, c, err));
     check_dims(w->model, c, &r);
     divides(&r, "dp", c->dp, "ep", c->ep);
+    if (c->hsdp_shard > 0)
+        divides(&r, "dp * sp", c->dp * c->sp, "hsdp_shard", c->hsdp_shard);
     divides(&r, "global batch", w->global_batch, "dp * micro_batch", c->dp * c->micro_batch);
     if (w->model->facts.layers < chunks)
         violation(&r, "layers", w->model->facts.layers, "pp * virtual_stages", chunks);

@@ -86,8 +86,10 @@ double wl__operand_bytes(const wl__build *b, const wl__op *op, const wl__plan *p
 
     if (op->kernel->keys && i > 0 && b->workload->mode == WL_DECODE)
         return i == 1 ? cache_bytes(b, op) : 0.0;
-    if (tensor->parameter)
-        return op->kernel->lookup ? 0.0 : n * b->bytes.weight;
+    if (tensor->parameter) /* experts without a token are not read */
+        return op->kernel->lookup
+                   ? 0.0
+                   : n * b->bytes.weight * (op->class == WL__CLASS_EXPERT ? b->touched : 1.0);
     if (tensor->fp32)
         return n * 4.0;
     return n * (op->kernel == &wl__einsum ? b->bytes.gemm : b->bytes.activation);

@@ -152,7 +152,7 @@ typedef struct {
     double memory_bytes; /* bytes read + written */
     double m, n, k;      /* GEMM shape (0: not a GEMM) */
     double bytes;        /* collective: whole tensor of the group, DESIGN 5.3 */
-    double host_bytes;   /* moved over the link to host memory beside the item (offload) */
+    double host_bytes;   /* moved over the link to host memory beside the item (offload)  */
     /* Collective on a part of the group only: `part` members, `part_stride` apart in NPU order (the
      * siblings do the same); 0: all members.  Hybrid sharding and replicated K, V need it. */
     int32_t part, part_stride;

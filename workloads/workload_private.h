@@ -231,6 +231,7 @@ typedef struct {
     double batch;               /* sequences of a micro-batch, all data ranks */
     double keys;                /* sequence length attention looks at */
     double capacity, imbalance; /* of experts */
+    double touched;             /* expected share of experts that some token of the group picks */
     double size[WL__MAX_DIMS];  /* padded, with capacity factor and imbalance */
     double exact[WL__MAX_DIMS];
 
