@@ -59,7 +59,18 @@ static report_table *knob_table(const search_problem *problem, bool full)
     return table;
 }
 
-static report_table *constraint_table(const search_problem *problem, bool people)
+/* People see an implied rule by its name, which stands before the colon. */
+static void put_rule(report_table *table, const char *text, bool implied, bool by_name)
+{
+    const char *colon = implied && by_name ? strstr(text, ": ") : NULL;
+
+    if (colon == NULL)
+        report_table_text(table, text);
+    else
+        report_table_printf(table, "%.*s", (int)(colon - text), text);
+}
+
+static report_table *constraint_table(const search_problem *problem, bool people, bool by_name)
 {
     report_table *table = report_table_create(constraint_columns, CS_COUNT(constraint_columns));
     const unsigned __int128 raw = psa_space_raw_points(problem->space);
@@ -68,7 +79,8 @@ static report_table *constraint_table(const search_problem *problem, bool people
     bool implied;
 
     for (size_t i = 0; i < psa_schema_n_constraints(problem->schema); i++) {
-        report_table_text(table, psa_schema_constraint_text(problem->schema, i, &implied));
+        const char *rule = psa_schema_constraint_text(problem->schema, i, &implied);
+        put_rule(table, rule, implied, by_name);
         report_table_text(table, implied ? "implied" : "written");
         if (psa_space_points_under(problem->space, i, &kept, NULL) != CS_OK) {
             report_table_text(table, NULL);
@@ -178,7 +190,7 @@ static cs_status print_json(const cli_context *cli, const search_problem *proble
     const unsigned __int128 valid = psa_space_valid_points(problem->space);
     cs_json *object = report_header_json("describe", problem);
     report_table *knobs = knob_table(problem, true);
-    report_table *constraints = constraint_table(problem, false);
+    report_table *constraints = constraint_table(problem, false, false);
     sim_config baseline;
     char text[40];
 
@@ -241,7 +253,7 @@ static void print_counts(const search_problem *problem, FILE *out)
 static cs_status print_people(const cli_context *cli, const search_problem *problem, cs_error *err)
 {
     report_table *knobs = knob_table(problem, cli->args.verbose);
-    report_table *constraints = constraint_table(problem, true);
+    report_table *constraints = constraint_table(problem, true, !cli->args.verbose);
     cs_status status = CS_OK;
 
     fprintf(cli->out, "%s: %zu network dimensions, %zu workloads\n\n",

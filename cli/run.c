@@ -81,17 +81,25 @@ static void print_share(const run_state *run, FILE *out)
             raw > 0 ? 100.0 * (double)valid / (double)raw : 0.0);
 }
 
+/* An objective of the PSA that this run did not search for; its own when there is no other. */
+static const char *another_objective(const search_problem *problem)
+{
+    for (size_t i = 0; i < psa_schema_n_objectives(problem->schema); i++)
+        if (i != problem->objective[0])
+            return psa_schema_objective_name(problem->schema, i);
+    return psa_schema_objective_name(problem->schema, problem->objective[0]);
+}
+
 static void print_next(const cli_context *cli, const run_state *run, FILE *out)
 {
-    const char *psa = cli->args.files.item[0];
     const char *study = run->place.study;
 
     fprintf(out,
             "\nNext:\n"
-            "  cosmic-search best %s          the best design by its parts\n"
-            "  cosmic-search front %s         trade-off of latency and cost\n"
-            "  cosmic-search run %s --objective latency   search for another objective\n",
-            study, study, psa);
+            "  cosmic-search explain %s --top 2\n"
+            "  cosmic-search front %s\n"
+            "  cosmic-search run %s --objective %s\n",
+            study, study, cli->args.files.item[0], another_objective(&run->problem));
 }
 
 static void print_counts(const cli_context *cli, const run_state *run, FILE *out)

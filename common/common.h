@@ -117,7 +117,8 @@ uint64_t cs_mix64(uint64_t x);
 
 /* Decimal text of a 128-bit count into `text` (40 bytes); returns text. */
 const char *cs_u128_text(unsigned __int128 value, char text[40]);
-/* Shortest decimal that reads back as the same double ("0.1", "1e+300"); 32 bytes. */
+/* Shortest decimal that reads back as the same double ("0.1", "1e+300"), whole
+ * numbers below 1e15 without an exponent; 32 bytes. */
 const char *cs_double_text(double value, char text[32]);
 
 /* a * b and a + b with an overflow report: false when the result does not fit. */

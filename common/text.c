@@ -4,6 +4,7 @@
 #include "common/common.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,13 @@ const char *cs_u128_text(unsigned __int128 value, char text[40])
 
 const char *cs_double_text(double value, char text[32])
 {
+    const double whole = fabs(value);
+
+    /* %g would write 40 as "4e+01". */
+    if (whole < 1e15 && whole == floor(whole)) {
+        (void)snprintf(text, 32, "%.0f", value);
+        return text;
+    }
     for (int precision = 1; precision <= 17; precision++) {
         (void)snprintf(text, 32, "%.*g", precision, value);
         if (strtod(text, NULL) == value)

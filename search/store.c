@@ -51,7 +51,11 @@ struct search__store {
 
 static cs_status db_fail(const search__store *store, cs_error *err)
 {
-    return cs_fail(err, CS_EIO, "%s: %s", store->path, sqlite3_errmsg(store->db));
+    const int code = sqlite3_errcode(store->db);
+    const bool damaged = code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+
+    return cs_fail(err, damaged ? CS_EPARSE : CS_EIO, "%s: %s%s", store->path,
+                   damaged ? "not a study, or a damaged one: " : "", sqlite3_errmsg(store->db));
 }
 
 static cs_status run_sql(search__store *store, const char *sql, cs_error *err)

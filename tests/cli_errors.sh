@@ -33,7 +33,7 @@ expect_error 2 'table.json.csv' trials x.db -f xml
 expect_error 2 'takes no value' run x.yaml --resume=1
 expect_error 2 'too few arguments; usage' run
 expect_error 2 'one argument too many' describe a.yaml b.yaml
-expect_error 2 'did you mean genetic' run configs/psa/gpt3-13b-system1.yaml --agent genetics
+expect_error 2 'did you mean "genetic"' run configs/psa/gpt3-13b-system1.yaml --agent genetics
 expect_error 2 'batch' run configs/psa/gpt3-13b-system1.yaml --agent genetic --param batc=3
 expect_error 2 'perf_per_cost' run configs/psa/gpt3-13b-system1.yaml --objective perf_per_cosd
 expect_error 2 'network' describe configs/psa/gpt3-13b-system1.yaml --stack netwrk
@@ -52,7 +52,7 @@ expect_error 2 'bad.db' best bad.db
 head -c 100000 /dev/urandom >random.yaml
 expect_error 2 'random.yaml' describe random.yaml
 printf 'psa: 1\nknobs: {a: [' >cut.yaml
-expect_error 2 'cut.yaml:2' describe cut.yaml
+expect_error 2 'cut.yaml:[23]:[0-9]' describe cut.yaml
 
 # ---- PSA files ----
 psa tab.yaml "$good_knobs" "objectives:" "	latency: {minimize: latency}"
@@ -89,16 +89,20 @@ sed -i 's/cosmic-system1/cosmic-system9/' nosystem.yaml
 expect_error 2 'cosmic-system9' describe nosystem.yaml
 
 # ---- a contradiction: all the numbers ----
-psa npus.yaml "knobs: {workload.dp: {values: [3]}, workload.tp: {values: [1]}, workload.sp: {values: [1]}, workload.pp: {values: [1]}}" "$good_objectives"
-expect_error 3 'no valid point|512' run npus.yaml -q -f json
+psa npus.yaml "knobs: {workload.dp: {values: [3, 5]}, workload.tp: {values: [1]}, workload.sp: {values: [1]}, workload.pp: {values: [1]}}" "$good_objectives"
+expect_error 3 'no valid point' run npus.yaml -q -f json
+expect 3 '512' run npus.yaml
+sed -i 's/\[3, 5\]/[3]/' npus.yaml
+expect_error 2 '3 \* 1 \* 1 \* 1.*512' run npus.yaml
 expect_error 2 '512' simulate configs/psa/gpt3-13b-system1.yaml --set workload.dp=16
 expect_error 2 '40.*16' simulate configs/psa/gpt3-13b-system1.yaml --set workload.tp=16 --set workload.dp=2
-expect_error 2 'workload.dp' simulate configs/psa/gpt3-13b-system1.yaml --set workload.pd=2
+expect_error 2 'did you mean .workload.(dp|pp)' simulate configs/psa/gpt3-13b-system1.yaml --set workload.pd=2
 expect_error 2 'workload.dp' simulate configs/psa/gpt3-13b-system1.yaml --set workload.dp=x
 expect_error 2 'npus' simulate configs/psa/gpt3-13b-system1.yaml --set 'network.npus[9]=2'
 
 # ---- a search without a feasible design ----
-psa full.yaml "knobs: {workload.dp: {values: [512]}, workload.tp: {values: [1]}, workload.sp: {values: [1]}, workload.pp: {values: [1]}}" "$good_objectives"
+psa full.yaml "knobs: {workload.dp: {values: [64, 128]}, workload.tp: {values: [4, 8]}, workload.sp: {values: [1]}, workload.pp: {values: [1]}, workload.sharding: {values: [none]}}" "$good_objectives"
+sed -i 's/gpt3-13b/gpt3-175b/' full.yaml
 expect 3 'least violating' run full.yaml --out full --evaluations 10
 expect 3 '"least_violating": \[' run full.yaml --out full2 --evaluations 10 -f json
 

@@ -40,11 +40,12 @@ expect() {
 # expect_error CODE PATTERN ARGUMENT...: likewise, with one message on standard error, nothing on
 # standard output, and nothing left behind in the folder.
 expect_error() {
-    local before after
+    local before after left
     before=$(find . ! -name .out ! -name .err | sort)
     expect "$@"
     after=$(find . ! -name .out ! -name .err | sort)
-    [ "$before" = "$after" ] || fail "$*: left behind: $(comm -13 <(echo "$before") <(echo "$after"))"
+    left=$(comm -13 <(echo "$before") <(echo "$after"))
+    [ -z "$left" ] || fail "$*: left behind: $left"
     [ -s "$work/.out" ] && fail "$*: prints on standard output: $(head -c 200 "$work/.out")"
     [ "$(grep -c '^cosmic-search: ' "$work/.err")" = 1 ] ||
         fail "$*: not one message: $(head -c 600 "$work/.err")"
