@@ -190,23 +190,9 @@ static void read_objectives(const search_problem *problem, const sim_config *con
     }
 }
 
-void search_evaluate_config(const search_problem *problem, const sim_config *config,
-                            sim_scratch *scratch, search_trial *out)
+/* Verdict, limits and objectives of a result. */
+static void judge(const search_problem *problem, const sim_config *config, search_trial *out)
 {
-    cs_error err = {{0}};
-
-    out->status = SEARCH_FEASIBLE;
-    out->reason[0] = 0;
-    out->violation = 0.0;
-    memset(&out->result, 0, sizeof out->result);
-    for (size_t i = 0; i < AGENT_MAX_OBJECTIVES; i++)
-        out->objective[i] = NAN;
-
-    cs_status status = sim_evaluate(problem->model, config, scratch, &out->result, &err);
-    if (status != CS_OK) {
-        failed(out, err.text[0] != 0 ? err.text : cs_status_text(status));
-        return;
-    }
     if (out->result.verdict == SIM_OUT_OF_MEMORY)
         out_of_memory(out);
     check_limits(problem, config, out);
@@ -218,6 +204,38 @@ void search_evaluate_config(const search_problem *problem, const sim_config *con
     read_objectives(problem, config, out);
 }
 
+static void begin_trial(search_trial *out)
+{
+    out->status = SEARCH_FEASIBLE;
+    out->reason[0] = 0;
+    out->violation = 0.0;
+    memset(&out->result, 0, sizeof out->result);
+    for (size_t i = 0; i < AGENT_MAX_OBJECTIVES; i++)
+        out->objective[i] = NAN;
+}
+
+typedef cs_status evaluate_fn(const sim_model *model, const sim_config *config,
+                              sim_scratch *scratch, sim_result *out, cs_error *err);
+
+static bool simulate(const search_problem *problem, const sim_config *config, evaluate_fn *evaluate,
+                     sim_scratch *scratch, search_trial *out)
+{
+    cs_error err = {{0}};
+    cs_status status = evaluate(problem->model, config, scratch, &out->result, &err);
+
+    if (status != CS_OK)
+        failed(out, err.text[0] != 0 ? err.text : cs_status_text(status));
+    return status == CS_OK;
+}
+
+void search_evaluate_config(const search_problem *problem, const sim_config *config,
+                            sim_scratch *scratch, search_trial *out)
+{
+    begin_trial(out);
+    if (simulate(problem, config, sim_evaluate, scratch, out))
+        judge(problem, config, out);
+}
+
 void search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
                      search_trial *out)
 {
@@ -225,7 +243,13 @@ void search_evaluate(const search_problem *problem, const int32_t *point, sim_sc
 
     memset(&config, 0, sizeof config);
     psa_space_decode(problem->space, point, &config);
-    search_evaluate_config(problem, &config, scratch, out);
+    begin_trial(out);
+    if (!simulate(problem, &config, sim_precheck, scratch, out))
+        return;
+    if (out->result.verdict == SIM_FEASIBLE &&
+        !simulate(problem, &config, sim_evaluate, scratch, out))
+        return;
+    judge(problem, &config, out);
 }
 
 static int less(double a, double b)

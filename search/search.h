@@ -53,7 +53,8 @@ typedef struct {
     const int32_t *point; /* n_vars, borrowed from the study or caller */
 } search_trial;
 
-/* Evaluates one point into `out` (id and point are left alone).  Simulator errors become
+/* Evaluates one point into `out` (id and point are left alone).  A design that does not fit in
+ * memory is rejected before the engine runs: its times are NAN.  Simulator errors become
  * SEARCH_FAILED with the reason, not a status. */
 void search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
                      search_trial *out);

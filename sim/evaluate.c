@@ -57,19 +57,41 @@ done:
     return status;
 }
 
-static void keep_fullest_stage(const evaluation *e, sim_result *out)
+static sim_peak fullest_stage(const evaluation *e)
 {
     const sim_schedule *schedule = &e->scratch->schedule;
+    sim_peak peak = {.stage = 0};
 
     for (size_t s = 0; s < schedule->n_stages; s++) {
         wl_memory memory = wl_stage_memory(e->program, &e->config->workload, s,
                                            schedule->in_flight[s] * (double)schedule->n_chunks);
-        if (memory.total <= out->peak_memory_bytes)
-            continue;
-        out->peak_memory_bytes = memory.total;
-        out->memory = memory;
-        out->memory_stage = s;
+        if (memory.total > peak.memory.total)
+            peak = (sim_peak){memory, s};
     }
+    return peak;
+}
+
+/* Memory of workload i, from the table where this split was seen. */
+static cs_status add_memory(evaluation *e, size_t i, sim_result *out)
+{
+    cs_status status = CS_OK;
+    const wl_config *w = &e->config->workload;
+    const sim_peak *known = sim__peak_find(e->scratch->programs, i, w);
+    sim_peak peak;
+
+    if (known == NULL) {
+        CS_TRY(enter_workload(e, i));
+        peak = fullest_stage(e);
+        sim__peak_put(e->scratch->programs, i, w, &peak);
+        known = &peak;
+    }
+    if (known->memory.total > out->peak_memory_bytes) {
+        out->peak_memory_bytes = known->memory.total;
+        out->memory = known->memory;
+        out->memory_stage = known->stage;
+    }
+done:
+    return status;
 }
 
 static void judge_memory(const evaluation *e, sim_result *out)
@@ -94,10 +116,8 @@ static cs_status check(evaluation *e, sim_result *out)
     out->npus = npus_of(e);
     out->bandwidth_per_npu_bytes_per_s = sim_network_bandwidth(&e->layout.network);
     out->network_cost_usd = sim_network_cost_usd(&e->layout.network, e->model->prices);
-    for (size_t i = 0; i < e->model->n_workloads; i++) {
-        CS_TRY(enter_workload(e, i));
-        keep_fullest_stage(e, out);
-    }
+    for (size_t i = 0; i < e->model->n_workloads; i++)
+        CS_TRY(add_memory(e, i, out));
     judge_memory(e, out);
 done:
     return status;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SLOTS = 1 << 14, MOST_PROBES = 8 };
+enum { N_SLOTS = 1 << 14, MOST_PROBES = 8, N_PEAKS = 1 << 15 };
 
 typedef struct {
     uint64_t hash;
@@ -14,10 +14,16 @@ typedef struct {
     wl_program *program;
 } slot;
 
+typedef struct {
+    uint64_t key[2]; /* two independent hashes; 0, 0: free */
+    sim_peak peak;
+} peak_slot;
+
 struct sim_programs {
     size_t limit, bytes;
     size_t hand; /* next slot to be emptied when over the limit */
     slot slots[N_SLOTS];
+    peak_slot peaks[N_PEAKS];
 };
 
 sim_programs *sim__programs_create(size_t limit_bytes)
@@ -105,4 +111,30 @@ cs_status sim__program_get(sim_programs *programs, const wl_workload *workload,
 done:
     cs_arena_destroy(arena);
     return status;
+}
+
+static void peak_key(size_t workload_index, const wl_config *config, uint64_t key[2])
+{
+    key[0] = cs_mix64(cs_hash(CS_HASH_START + workload_index, config, sizeof *config));
+    key[1] = cs_mix64(cs_hash(CS_HASH_START ^ ~workload_index, config, sizeof *config));
+}
+
+const sim_peak *sim__peak_find(const sim_programs *programs, size_t workload_index,
+                               const wl_config *config)
+{
+    uint64_t key[2];
+    const peak_slot *s;
+
+    peak_key(workload_index, config, key);
+    s = &programs->peaks[key[0] % N_PEAKS];
+    return s->key[0] == key[0] && s->key[1] == key[1] ? &s->peak : NULL;
+}
+
+void sim__peak_put(sim_programs *programs, size_t workload_index, const wl_config *config,
+                   const sim_peak *peak)
+{
+    uint64_t key[2];
+
+    peak_key(workload_index, config, key);
+    programs->peaks[key[0] % N_PEAKS] = (peak_slot){{key[0], key[1]}, *peak};
 }

@@ -18,4 +18,17 @@ CS_MUST_USE cs_status sim__program_get(sim_programs *programs, const wl_workload
                                        size_t workload_index, const wl_config *config,
                                        const wl_program **out, cs_error *err);
 
+/* Peak memory of the fullest stage of a workload under a split; so small that nearly all splits of
+ * a space are kept, and most memory checks need no program. */
+typedef struct {
+    wl_memory memory;
+    size_t stage;
+} sim_peak;
+
+/* NULL when it is not there. */
+const sim_peak *sim__peak_find(const sim_programs *programs, size_t workload_index,
+                               const wl_config *config);
+void sim__peak_put(sim_programs *programs, size_t workload_index, const wl_config *config,
+                   const sim_peak *peak);
+
 #endif
