@@ -46,6 +46,19 @@ static void put_value(line *out, const psa_schema *schema, const psa__value *val
     }
 }
 
+/* The entry for dimension d (from 1) of a value that has one a dimension. */
+static psa__value entry_of(const psa__value *value, size_t d)
+{
+    psa__value one = *value;
+
+    if (value->vector && d > 0) {
+        one.node[0] = value->node[d - 1];
+        one.vector = false;
+        one.n = 1;
+    }
+    return one;
+}
+
 /* End of an index behind a name: "[d]", "[2]"; the name's end when there is none. */
 static size_t index_end(const char *text, size_t end)
 {
@@ -55,17 +68,18 @@ static size_t index_end(const char *text, size_t end)
     return close == NULL ? end : (size_t)(close - text) + 1;
 }
 
-/* Copies the source with every name replaced by its value. */
-static void put_numbers(line *out, const psa_schema *schema, const psa__source *source,
-                        const psa__value *span, const psa__env *env)
+/* Copies the source with every name replaced by its value; inside a condition on each dimension,
+ * by that of the dimension. */
+static void put_numbers(line *out, const psa__source *source, const psa__value *span, size_t d,
+                        const psa__env *env)
 {
     size_t at = span->start;
     psa__token token;
     psa__parsed parsed;
     char name[256];
 
-    while (at < span->end &&
-           psa__next_token(source, at, &token, NULL) == CS_OK && token.kind != TOKEN_END) {
+    while (at < span->end && psa__next_token(source, at, &token, NULL) == CS_OK &&
+           token.kind != TOKEN_END) {
         size_t end = token.end;
         psa__source part = *source;
         put(out, source->text + at, token.start - at);
@@ -75,9 +89,10 @@ static void put_numbers(line *out, const psa_schema *schema, const psa__source *
                            source->text + token.start);
             part.text = name;
         }
-        if (part.text != source->text && psa__parse(&part, &parsed, NULL) == CS_OK)
-            put_value(out, schema, &parsed.value, env);
-        else
+        if (part.text != source->text && psa__parse(&part, &parsed, NULL) == CS_OK) {
+            psa__value shown = entry_of(&parsed.value, d);
+            put_value(out, source->schema, &shown, env);
+        } else
             put(out, source->text + token.start, end - token.start);
         at = end;
     }
@@ -85,22 +100,22 @@ static void put_numbers(line *out, const psa_schema *schema, const psa__source *
 
 static bool is_literal(const psa__value *side)
 {
-    return side->type == PSA__TEXT ||
-           (!side->vector && side->n == 1 && side->node[0] != NULL &&
-            side->node[0]->op == PSA__CONST);
+    return side->type == PSA__TEXT || (!side->vector && side->n == 1 && side->node[0] != NULL &&
+                                       side->node[0]->op == PSA__CONST);
 }
 
 /* "a * b = 2 * 3 = 6", shortened where steps repeat. */
-static void put_side(line *out, const psa_schema *schema, const psa__source *source,
-                     const psa__value *side, const psa__env *env)
+static void put_side(line *out, const psa__source *source, const psa__value *side, size_t d,
+                     const psa__env *env)
 {
     line numbers = {.n = 0}, value = {.n = 0};
+    psa__value shown = entry_of(side, d);
 
     put(out, source->text + side->start, side->end - side->start);
     if (is_literal(side))
         return;
-    put_numbers(&numbers, schema, source, side, env);
-    put_value(&value, schema, side, env);
+    put_numbers(&numbers, source, side, side->vector ? d : 0, env);
+    put_value(&value, source->schema, &shown, env);
     if (strcmp(numbers.text, value.text) != 0) {
         put(out, " = ", 3);
         put(out, numbers.text, numbers.n);
@@ -109,24 +124,11 @@ static void put_side(line *out, const psa_schema *schema, const psa__source *sou
     put(out, value.text, value.n);
 }
 
-/* The entry of a vector side that this part is about. */
-static psa__value side_of(const psa__value *side, const psa__part *part)
-{
-    psa__value one = *side;
-
-    if (side->vector) {
-        one.node[0] = side->node[part->d - 1];
-        one.vector = false;
-        one.n = 1;
-    }
-    return one;
-}
-
 static void explain(psa_schema *schema, const psa__constraint *constraint, const psa__part *part,
                     const psa__env *env, cs_error *err)
 {
-    static const char *const wanted[] = {"equal to",     "different from", "below",
-                                         "at most", "above",          "at least"};
+    static const char *const wanted[] = {"equal to", "different from", "below",
+                                         "at most",  "above",          "at least"};
     line left = {.n = 0}, right = {.n = 0};
     const psa__parsed *parsed = &part->parsed;
     psa__source source = {schema,           constraint->implied ? NULL : schema->doc,
@@ -138,16 +140,15 @@ static void explain(psa_schema *schema, const psa__constraint *constraint, const
     if (part->d > 0)
         (void)snprintf(where, sizeof where, " (dimension %zu)", part->d);
     if (parsed->compared) {
-        psa__value a = side_of(&parsed->left, part), b = side_of(&parsed->right, part);
-        put_side(&left, schema, &source, &a, env);
-        put_side(&right, schema, &source, &b, env);
+        put_side(&left, &source, &parsed->left, part->d, env);
+        put_side(&right, &source, &parsed->right, part->d, env);
         cs_error_append(err, "%s%s: %s must be %s %s\n",
                         constraint->implied ? constraint->name : constraint->source, where,
                         left.text, wanted[parsed->op - PSA__EQ], right.text);
         return;
     }
     whole.start = 0;
-    put_numbers(&left, schema, &source, &whole, env);
+    put_numbers(&left, &source, &whole, whole.vector ? part->d : 0, env);
     cs_error_append(err, "%s%s: %s does not hold: %s\n",
                     constraint->implied ? constraint->name : constraint->source, where,
                     constraint->source, left.text);

@@ -87,8 +87,8 @@ static cs_status gather(psa__parser *parser, const function *f, const psa__value
 static cs_status check_fold_argument(psa__parser *parser, const function *f,
                                      const psa__value *first, const psa__value *arg)
 {
-    bool fits = f->conditions ? arg->type == PSA__BOOL
-                              : arg->type == PSA__NUMBER || arg->type == PSA__BOOL;
+    bool fits =
+        f->conditions ? arg->type == PSA__BOOL : arg->type == PSA__NUMBER || arg->type == PSA__BOOL;
 
     if (!fits)
         return psa__source_fail(parser->source, arg->start, parser->err, "%s() needs %s", f->name,

@@ -22,7 +22,7 @@ static cs_status field_value(psa__parser *parser, size_t at, size_t index, psa__
     const psa_field *field = &schema->tables->fields[index];
 
     memset(out, 0, sizeof *out);
-    out->type = field->kind == PSA_BOOL         ? PSA__BOOL
+    out->type = field->kind == PSA_BOOL       ? PSA__BOOL
                 : psa__field_is_number(field) ? PSA__NUMBER
                                               : PSA__ENUM;
     out->unit = out->type == PSA__NUMBER ? field->unit : CS_DIMENSIONLESS;
@@ -158,9 +158,8 @@ static cs_status unknown_name(psa__parser *parser, const psa__token *name)
         status = psa__source_fail(parser->source, name->start, parser->err,
                                   "'%s' is an enumerator: write it in quotes, \"%s\"", word, word);
     else
-        status =
-            psa__source_fail(parser->source, name->start, parser->err, "unknown name '%s'%s", word,
-                             psa__suggest(word, names, n, near));
+        status = psa__source_fail(parser->source, name->start, parser->err, "unknown name '%s'%s",
+                                  word, psa__suggest(word, names, n, near));
     free(names);
     return status;
 }

@@ -33,11 +33,10 @@ static cs_status unexpected(psa__parser *parser, const char *expected)
     const psa__token *token = &parser->token;
 
     if (token->kind != TOKEN_END)
-        return psa__source_fail(source, token->start, parser->err, "expected %s, found '%.*s'",
-                                expected, (int)(token->end - token->start > 40
-                                                    ? 40
-                                                    : token->end - token->start),
-                                source->text + token->start);
+        return psa__source_fail(
+            source, token->start, parser->err, "expected %s, found '%.*s'", expected,
+            (int)(token->end - token->start > 40 ? 40 : token->end - token->start),
+            source->text + token->start);
     if (source->node != NULL && !source->node->quoted)
         return psa__source_fail(source, token->start, parser->err,
                                 "the expression '%.80s' ends where %s is expected; inside { } or [ "

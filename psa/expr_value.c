@@ -292,8 +292,7 @@ cs_status psa__choose(psa__parser *parser, size_t at, const psa__value *conditio
     value.sized = condition->sized || yes->sized || no->sized;
     value.n = value.vector ? parser->source->schema->n_dims : 1;
     for (size_t i = 0; i < value.n; i++) {
-        value.node[i] =
-            psa__make3(pool, PSA__IF, entry(condition, i), entry(yes, i), entry(no, i));
+        value.node[i] = psa__make3(pool, PSA__IF, entry(condition, i), entry(yes, i), entry(no, i));
         if (value.node[i] == NULL)
             return psa__node_fail(parser, at);
     }

@@ -147,10 +147,9 @@ const char *psa__field_format(const psa_field *field, double value, char text[64
 
     switch (field->kind) {
     case PSA_ENUM:
-        (void)snprintf(text, 64, "%s",
-                       value >= 0 && (size_t)value < count_names(field)
-                           ? field->names[(size_t)value]
-                           : "?");
+        (void)snprintf(
+            text, 64, "%s",
+            value >= 0 && (size_t)value < count_names(field) ? field->names[(size_t)value] : "?");
         break;
     case PSA_BOOL:
         (void)snprintf(text, 64, "%s", value != 0 ? "true" : "false");
@@ -179,9 +178,8 @@ void psa_field_text(const psa_field *field, const void *config, size_t n_dims, c
         return;
     text[0] = '\0';
     for (size_t d = 0; d < n && used < size; d++) {
-        int length =
-            snprintf(text + used, size - used, "%s%s", d == 0 ? "" : ",",
-                     psa__field_format(field, psa__field_get(field, config, d), element));
+        int length = snprintf(text + used, size - used, "%s%s", d == 0 ? "" : ",",
+                              psa__field_format(field, psa__field_get(field, config, d), element));
         used += length > 0 ? (size_t)length : 0;
     }
 }

@@ -298,9 +298,10 @@ static bool flat_add(flat_args *flat, psa__op op, const psa__node *arg)
 /* x op neutral = x; x op absorbing = absorbing. */
 static bool is_neutral(psa__op op, double c)
 {
-    return op == PSA__ADD ? c == 0 : (op == PSA__MUL || op == PSA__AND) ? c == 1
-                                                     : op == PSA__OR    ? c == 0
-                                                                        : false;
+    return op == PSA__ADD                       ? c == 0
+           : (op == PSA__MUL || op == PSA__AND) ? c == 1
+           : op == PSA__OR                      ? c == 0
+                                                : false;
 }
 
 static bool is_absorbing(psa__op op, double c)

@@ -11,7 +11,7 @@
 #define MAX_OBJECTIVES 100
 
 /* The reward printed in the COSMIC paper (arXiv 2505.15020): latency in ns, bandwidth in GB/s. */
-#define PAPER_REWARD      "paper_reward"
+#define PAPER_REWARD "paper_reward"
 #define PAPER_REWARD_TEXT                                                                          \
     "1 / sqrt((latency / 1 ns * sum(network.bandwidth) / 1 GB/s / 2000 - 1)^2)"
 

@@ -46,10 +46,10 @@ typedef struct {
 
 /* An implied constraint, always in force.  `expression` is in the PSA language over fields, facts
  * (`model.heads`) and other names; if one of its `model.` facts is absent the rule does not apply.
- * `relaxed_by` says when it is out of force: "allow_idle" when that top-level key (or uneven_stages,
- * memory_limit) is on, "!allow_idle" when it is off, "?network_cost" unless the PSA's objectives or
- * constraints mention that result; NULL: never.
- * `per_dimension`: the expression mentions fields indexed by the name `d`, and holds for each d. */
+ * `relaxed_by` says when it is out of force: "allow_idle" when that top-level key (or
+ * uneven_stages, memory_limit) is on, "!allow_idle" when it is off, "?network_cost" unless the
+ * PSA's objectives or constraints mention that result; NULL: never. `per_dimension`: the expression
+ * mentions fields indexed by the name `d`, and holds for each d. */
 typedef struct {
     const char *name;       /* "tensor parallel divides heads" */
     const char *expression; /* "model.heads % workload.tp == 0" */

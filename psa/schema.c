@@ -12,9 +12,9 @@
 #define MAX_WORKLOADS 16
 
 static const char *const root_keys[] = {
-    "psa",       "name",        "workloads",  "system",       "knobs",          "derived",
-    "aggregate", "constraints", "objectives", "allow_idle",   "uneven_stages",  "memory_limit",
-    "starts",    "dimensions",
+    "psa",           "name",         "workloads",   "system",     "knobs",
+    "derived",       "aggregate",    "constraints", "objectives", "allow_idle",
+    "uneven_stages", "memory_limit", "starts",      "dimensions",
 };
 
 static const char *const switch_names[PSA__N_SWITCHES] = {"allow_idle", "uneven_stages",

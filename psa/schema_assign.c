@@ -226,8 +226,8 @@ cs_status psa_schema_start(const psa_schema *schema, size_t i, void *config, cs_
         for (size_t d = 0; d < n && used < (int)sizeof text; d++) {
             const cs_node *item = value->kind == CS_DOC_LIST ? value->item[d] : value;
             CS_TRY(cs_node_expect(schema->doc, item, CS_DOC_SCALAR, err));
-            used += snprintf(text + used, sizeof text - (size_t)used, "%s%.100s",
-                             d == 0 ? "" : ",", item->text);
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s%.100s", d == 0 ? "" : ",",
+                             item->text);
         }
         if (psa_schema_assign(schema, text, config, &inner) != CS_OK)
             return cs_doc_fail(schema->doc, value, err, "%s", inner.text);

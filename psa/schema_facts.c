@@ -144,9 +144,8 @@ static cs_status absent(const psa_schema *schema, const psa__fact *fact, size_t 
         return no_memory(err);
     for (size_t i = 0; i < n; i++)
         names[i] = facts[i].name;
-    status = psa__source_fail(&source, fact->offset, err,
-                              "workload %zu (%.200s) has no '%.60s'%s", w + 1,
-                              schema->workload[w].model_path, fact->name,
+    status = psa__source_fail(&source, fact->offset, err, "workload %zu (%.200s) has no '%.60s'%s",
+                              w + 1, schema->workload[w].model_path, fact->name,
                               psa__suggest(fact->name, names, n, near));
     free(names);
     return status;

@@ -69,7 +69,8 @@ static cs_status need_number(psa_schema *schema, const psa__knob *knob, const cs
 {
     if (psa__field_is_number(knob->field))
         return CS_OK;
-    return cs_doc_fail(schema->doc, node, err, "%s is no number: list its values", knob->field->path);
+    return cs_doc_fail(schema->doc, node, err, "%s is no number: list its values",
+                       knob->field->path);
 }
 
 static cs_status domain_values(psa_schema *schema, psa__knob *knob, const cs_node *node,
@@ -118,9 +119,8 @@ static cs_status domain_powers(psa_schema *schema, psa__knob *knob, const cs_nod
     CS_TRY(read_pair(schema, knob, node, pair, err));
     for (int i = 0; i < 2; i++)
         if (!(pair[i] > 0) || frexp(pair[i], &exponent) != 0.5)
-            return cs_doc_fail(schema->doc, node->item[i], err,
-                               "%s: '%.40s' is no power of two", knob->field->path,
-                               node->item[i]->text);
+            return cs_doc_fail(schema->doc, node->item[i], err, "%s: '%.40s' is no power of two",
+                               knob->field->path, node->item[i]->text);
     CS_TRY(make_room(schema, knob, node, log2(pair[1] / pair[0]) + 1, err));
     for (double value = pair[0]; value <= pair[1]; value *= 2)
         CS_TRY(add_value(schema, knob, node, value, err));
@@ -166,12 +166,12 @@ static cs_status domain_range(psa_schema *schema, psa__knob *knob, const cs_node
                            knob->field->path);
     steps = (pair[1] - pair[0]) / step;
     if (!psa__same(steps, floor(steps + 0.5)))
-        return cs_doc_fail(schema->doc, step_node, err,
-                           "%s: steps of '%.40s' from '%.40s' do not hit the end '%.40s'; the last "
-                           "before it is %s",
-                           knob->field->path, step_node->text, node->item[0]->text,
-                           node->item[1]->text,
-                           cs_quantity_text(pair[0] + floor(steps) * step, knob->field->unit, text));
+        return cs_doc_fail(
+            schema->doc, step_node, err,
+            "%s: steps of '%.40s' from '%.40s' do not hit the end '%.40s'; the last "
+            "before it is %s",
+            knob->field->path, step_node->text, node->item[0]->text, node->item[1]->text,
+            cs_quantity_text(pair[0] + floor(steps) * step, knob->field->unit, text));
     steps = floor(steps + 0.5);
     CS_TRY(make_room(schema, knob, node, steps + 1, err));
     for (double i = 0; i <= steps; i++)
@@ -200,8 +200,9 @@ static cs_status check_distinct(psa_schema *schema, const psa__knob *knob, const
     qsort(sorted, knob->n_values, sizeof *sorted, by_value);
     for (size_t i = 1; i < knob->n_values && status == CS_OK; i++)
         if (psa__same(sorted[i], sorted[i - 1]))
-            status = cs_doc_fail(schema->doc, at, err, "%s: the value %s stands twice",
-                                 knob->field->path, psa__field_format(knob->field, sorted[i], text));
+            status =
+                cs_doc_fail(schema->doc, at, err, "%s: the value %s stands twice",
+                            knob->field->path, psa__field_format(knob->field, sorted[i], text));
     free(sorted);
     return status;
 }

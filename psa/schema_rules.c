@@ -206,8 +206,7 @@ cs_status psa__load_constraints(psa_schema *schema, const cs_node *node, cs_erro
     if (node != NULL) {
         CS_TRY(cs_node_expect(schema->doc, node, CS_DOC_LIST, err));
         if (n > MAX_CONSTRAINTS)
-            return cs_doc_fail(schema->doc, node, err, "more than %d constraints",
-                               MAX_CONSTRAINTS);
+            return cs_doc_fail(schema->doc, node, err, "more than %d constraints", MAX_CONSTRAINTS);
     }
     schema->constraint = cs_arena_alloc(schema->arena, (n + schema->tables->n_rules + 1) *
                                                            sizeof *schema->constraint);

@@ -195,8 +195,8 @@ done:
 
 static cs_status read_system(psa_schema *schema, cs_error *err)
 {
-    static const char *const others[] = {"system", "name", "source", "device", "prices",
-                                         "baseline"};
+    static const char *const others[] = {"system", "name",   "source",
+                                         "device", "prices", "baseline"};
     cs_status status = CS_OK;
     const cs_node *root = cs_doc_root(schema->system), *node;
     const cs_doc *doc = schema->system;
@@ -262,9 +262,8 @@ static cs_status find_dimensions(psa_schema *schema, const cs_node *root, cs_err
     schema->n_dims = (size_t)n;
     schema->count_field = SIZE_MAX;
     if (schema->tables->dimension_count_path != NULL)
-        schema->count_field =
-            psa__field_find(schema->tables, schema->tables->dimension_count_path,
-                            strlen(schema->tables->dimension_count_path));
+        schema->count_field = psa__field_find(schema->tables, schema->tables->dimension_count_path,
+                                              strlen(schema->tables->dimension_count_path));
 done:
     return status;
 }
@@ -297,8 +296,8 @@ static cs_status open_system(psa_schema *schema, const cs_node *root, cs_error *
         CS_TRY(cs_doc_load(file, &schema->system, err));
     }
     if (schema->system != NULL) {
-        CS_TRY(cs_node_require(schema->system, cs_doc_root(schema->system), "system", &version,
-                               err));
+        CS_TRY(
+            cs_node_require(schema->system, cs_doc_root(schema->system), "system", &version, err));
         CS_TRY(cs_node_int(schema->system, version, 1, 1, &number, err));
         prices = cs_node_get(cs_doc_root(schema->system), "prices");
         if (prices != NULL)

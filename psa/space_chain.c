@@ -53,7 +53,8 @@ static cs_status run_link(psa__build *build, const psa__chain *c, const link *be
     if (here->s.result == NULL)
         return psa__no_memory(build);
     for (size_t r = 0; r < here->s.n_rows; r++) {
-        pair[0] = left == NULL ? psa__operand_value(build, &c->arg[0], r % n_left) : left[r % n_left];
+        pair[0] =
+            left == NULL ? psa__operand_value(build, &c->arg[0], r % n_left) : left[r % n_left];
         pair[1] = psa__operand_value(build, &c->arg[i], r / n_left);
         here->s.result[r] = psa__apply(c->op, 2, pair);
     }
@@ -113,7 +114,8 @@ static cs_status emit_chain(psa__build *build, const psa__chain *c, link *list, 
             free(keep);
             return status;
         }
-        CS_TRY(psa__emit_function(build, &here->s, here->value, here->n, here->index, here->alive, out));
+        CS_TRY(psa__emit_function(build, &here->s, here->value, here->n, here->index, here->alive,
+                                  out));
         previous = (psa__operand){.net = *out};
         if (build->space->net[*out].card == 0) {
             build->unsatisfiable = true;

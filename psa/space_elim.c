@@ -296,8 +296,8 @@ static cs_status eliminate_net(psa__build *build, int32_t net, order *o)
     o->done[net] = true;
     CS_TRY(join_all(build, net, bucket, &table, &origin));
     if (table.n_scope == 0) {
-        status = free_bucket(space, bucket) ? send(build, bucket, id, NULL, -1)
-                                            : psa__no_memory(build);
+        status =
+            free_bucket(space, bucket) ? send(build, bucket, id, NULL, -1) : psa__no_memory(build);
         goto done;
     }
     if (table.n_rows == 0) {

@@ -145,7 +145,8 @@ done:
     return status;
 }
 
-static cs_status reduce(psa__build *build, const psa__node *node, int32_t origin, psa__operand *out);
+static cs_status reduce(psa__build *build, const psa__node *node, int32_t origin,
+                        psa__operand *out);
 
 static cs_status reduce_all(psa__build *build, const psa__node *node, int32_t origin,
                             psa__operand **out)
@@ -175,8 +176,8 @@ static cs_status direct_step(psa__build *build, const psa__node *node, int32_t o
         return psa__no_memory(build);
     n = psa__scope(build, node, list);
     combinations = psa__combinations(build, list, n);
-    *direct = n <= PSA__MAX_TUPLE && (combinations <= PSA__DIRECT || n == 1 ||
-                                      (n == 2 && combinations <= PSA__MAX_ROWS));
+    *direct = n <= PSA__MAX_TUPLE &&
+              (combinations <= PSA__DIRECT || n == 1 || (n == 2 && combinations <= PSA__MAX_ROWS));
     if (!*direct)
         return CS_OK;
     if (!psa__compile(build->arena, build->schema->tables, node, program))

@@ -16,19 +16,19 @@ typedef unsigned __int128 psa__count;
 #define PSA__MAX_ROWS  10000000u /* of one table */
 #define PSA__MAX_CELLS 60000000u /* rows x columns */
 #define PSA__MAX_NETS  1024u
-#define PSA__MAX_TUPLE 16u /* members */
+#define PSA__MAX_TUPLE 16u   /* members */
 #define PSA__DIRECT    4096u /* combinations that are tabulated without taking an expression apart */
 
 /* ---- raws ---- */
 
 typedef struct {
     const psa__knob *knob;
-    size_t elem;       /* dimension from 0; 0 for a knob with one value */
+    size_t elem; /* dimension from 0; 0 for a knob with one value */
     size_t n_values;
-    double *value;     /* in file order */
-    size_t n;          /* values that propagation left */
-    int32_t *domain;   /* their file indices; numbers ascending */
-    int32_t first;     /* position of file index 0 in the domain, -1: gone */
+    double *value;   /* in file order */
+    size_t n;        /* values that propagation left */
+    int32_t *domain; /* their file indices; numbers ascending */
+    int32_t first;   /* position of file index 0 in the domain, -1: gone */
     bool ordered;
     const psa__node *active; /* over raws; NULL: always */
     psa__program active_program;
@@ -51,11 +51,11 @@ typedef struct {
     bool is_sum;       /* TUPLE of a sum */
     size_t *hood;      /* card + 1 offsets into hood_list */
     int32_t *hood_list;
-    double scale;      /* largest distance of a tuple */
-    double *coordinate; /* TUPLE: card x n_members, log2 or value */
+    double scale;                                     /* largest distance of a tuple */
+    double *coordinate;                               /* TUPLE: card x n_members, log2 or value */
     double low[PSA__MAX_TUPLE], span[PSA__MAX_TUPLE]; /* of each member's coordinate */
     size_t net;
-    size_t feature; /* first one */
+    size_t feature;     /* first one */
     int32_t *from_hash; /* TUPLE: open addressing over solutions, value + 1 */
     size_t n_hash;
 } psa__var;
@@ -70,8 +70,8 @@ typedef struct {
     uint64_t *stride;
     bool dense;
     uint64_t n_slots;
-    int32_t *slot;   /* dense: group + 1 by key; otherwise hash of groups */
-    uint64_t *key;   /* by group, when hashed */
+    int32_t *slot; /* dense: group + 1 by key; otherwise hash of groups */
+    uint64_t *key; /* by group, when hashed */
     size_t n_groups;
     uint32_t *start; /* n_groups + 1 */
     int32_t *value;

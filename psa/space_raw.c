@@ -205,8 +205,8 @@ static const psa__node *activity(psa__build *build, const psa__raw *raw)
     if (active == NULL || !knob->field->inactive_on_size_one || !knob->per_dimension ||
         schema->count_field == SIZE_MAX)
         return active;
-    sized = psa__make2(&build->pool, PSA__NE, import(build, &npus, facts),
-                       psa__const(&build->pool, 1));
+    sized =
+        psa__make2(&build->pool, PSA__NE, import(build, &npus, facts), psa__const(&build->pool, 1));
     return psa__make2(&build->pool, PSA__AND, active, sized);
 }
 
@@ -265,8 +265,9 @@ static cs_status false_on_constants(psa__build *build, const psa__constraint *c,
     if (c->node != NULL)
         return cs_doc_fail(schema->doc, c->node, build->err,
                            "no design can satisfy this, whatever the knobs: %s", text.text);
-    status = cs_fail(build->err, CS_ESCHEMA, "%s: no design can satisfy this, whatever the knobs: %s",
-                     cs_doc_path(schema->doc), text.text);
+    status =
+        cs_fail(build->err, CS_ESCHEMA, "%s: no design can satisfy this, whatever the knobs: %s",
+                cs_doc_path(schema->doc), text.text);
     return status;
 }
 

@@ -65,7 +65,7 @@ static int32_t first_use(const psa__step *s, size_t i)
 
 /* Table of the rows that `keep` marks; `index` (or NULL) gives the value of one more column. */
 cs_status psa__emit_rows(psa__build *build, const psa__step *s, const bool *keep, int32_t out,
-                           const int32_t *index)
+                         const int32_t *index)
 {
     psa__factor factor = {.origin = s->origin, .bucket = -1};
     size_t kept = 0, at[PSA__MAX_TUPLE] = {0}, n = 0;
@@ -185,7 +185,7 @@ static int32_t find(const double *value, size_t n, double x)
 
 /* Results of a step as indices into their distinct values. The caller frees *value and *index. */
 cs_status psa__index_results(psa__build *build, const psa__step *s, double **value, size_t *n,
-                               int32_t **index)
+                             int32_t **index)
 {
     *value = distinct(s, n);
     *index = malloc((s->n_rows + 1) * sizeof **index);
@@ -199,7 +199,7 @@ cs_status psa__index_results(psa__build *build, const psa__step *s, double **val
 /* New net that is the function of the step's operands; `alive` (or NULL) says which values may
  * occur. */
 cs_status psa__emit_function(psa__build *build, const psa__step *s, const double *value, size_t n,
-                               int32_t *index, const bool *alive, int32_t *out)
+                             int32_t *index, const bool *alive, int32_t *out)
 {
     cs_status status;
     psa_space *space = build->space;

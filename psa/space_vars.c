@@ -35,8 +35,8 @@ static const char *tuple_name(psa_space *space, const psa__tuple *tuple)
         size_t prefix = dot == NULL ? 0 : (size_t)(dot - first->name) + 1;
         if (prefix > 0 && strncmp(name, first->name, prefix) == 0)
             name += prefix;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%c%s",
-                                 tuple->is_sum ? '+' : '*', name);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%c%s", tuple->is_sum ? '+' : '*',
+                                 name);
     }
     return cs_arena_strdup(space->arena, text);
 }
@@ -208,8 +208,7 @@ static int32_t moved(const psa_space *space, const psa__var *var, int32_t s, con
 {
     int32_t solution[PSA__MAX_TUPLE];
 
-    memcpy(solution, var->solution + (size_t)s * var->n_members,
-           var->n_members * sizeof *solution);
+    memcpy(solution, var->solution + (size_t)s * var->n_members, var->n_members * sizeof *solution);
     for (int i = 0; i < 2; i++) {
         const psa__raw *raw = &space->raw[var->member[pair[i]]];
         double value = raw->value[raw->domain[solution[pair[i]]]];
@@ -361,8 +360,7 @@ static bool fill_features(psa_space *space)
     if (space->feature_is_category == NULL)
         return false;
     for (size_t v = 0; v < space->n_vars; v++)
-        space->feature_is_category[space->var[v].feature] =
-            space->var[v].kind == PSA_VAR_CATEGORY;
+        space->feature_is_category[space->var[v].feature] = space->var[v].kind == PSA_VAR_CATEGORY;
     return true;
 }
 
@@ -422,8 +420,7 @@ size_t psa_space_group(const psa_space *space, size_t var)
     return space->var[var].group;
 }
 
-size_t psa_space_neighbours(const psa_space *space, size_t var, int32_t value,
-                            const int32_t **list)
+size_t psa_space_neighbours(const psa_space *space, size_t var, int32_t value, const int32_t **list)
 {
     const psa__var *v = &space->var[var];
 

@@ -65,7 +65,7 @@ static void test_values(void **state)
         {"if(workload.sharding == \"none\" and not (network.topology[2] != \"switch\"), 1, 0)", 1},
         {"if(workload.tp_sequence or false, 1, 2)", 2},
         {"if(placement == \"abc\", 5, 6)", 5},
-        {"0.3 % 0.1", 0},               /* within rounding */
+        {"0.3 % 0.1", 0}, /* within rounding */
         {"if(0.1 + 0.2 == 0.3, 1, 0)", 1},
         {"tokens_per_s * 3 s", 3000},
         {"peak_memory / 1 GB", 12},
@@ -142,7 +142,8 @@ static void test_refusals(void **state)
         {"\"ring", 0, "not closed"},
         {"1e999", 0, "too large"},
         {"1 ? 2", 2, "unexpected character"},
-        {"2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^"
+        {"2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^"
+         "2^"
          "2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2^2",
          -1, "nested too deep"},
         {"", 0, "empty"},
@@ -152,8 +153,8 @@ static void test_refusals(void **state)
         psa_schema *schema = NULL;
         cs_error err = {""};
         char where[64];
-        cs_status status = fx_parse(&fx_tables, psa_with(cases[i].text, true), FX_SYSTEM, &schema,
-                                    &err);
+        cs_status status =
+            fx_parse(&fx_tables, psa_with(cases[i].text, true), FX_SYSTEM, &schema, &err);
         if (status != CS_ESCHEMA)
             fail_msg("%s: status %d, %s", cases[i].text, status, err.text);
         fx_contains(err.text, cases[i].message);
@@ -173,9 +174,8 @@ static void test_expression_cut_by_a_flow_comma(void **state)
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
         psa_schema *schema = NULL;
         cs_error err = {""};
-        assert_int_not_equal(fx_parse(&fx_tables, psa_with(cases[i], false), FX_SYSTEM, &schema,
-                                      &err),
-                             CS_OK);
+        assert_int_not_equal(
+            fx_parse(&fx_tables, psa_with(cases[i], false), FX_SYSTEM, &schema, &err), CS_OK);
         fx_contains(err.text, "test.yaml:9:");
         fx_contains(err.text, "quotes");
     }
@@ -187,13 +187,13 @@ static void test_derived_values_may_not_go_round(void **state)
     cs_error err = {""};
 
     (void)state;
-    assert_int_equal(fx_parse(&fx_tables, "psa: 1\nderived: {a: b + 1, b: a + 1}\n", FX_SYSTEM,
-                              &schema, &err),
-                     CS_ESCHEMA);
+    assert_int_equal(
+        fx_parse(&fx_tables, "psa: 1\nderived: {a: b + 1, b: a + 1}\n", FX_SYSTEM, &schema, &err),
+        CS_ESCHEMA);
     fx_contains(err.text, "depends on itself");
-    assert_int_equal(fx_parse(&fx_tables, "psa: 1\nderived: {latency: 1}\n", FX_SYSTEM, &schema,
-                              &err),
-                     CS_ESCHEMA);
+    assert_int_equal(
+        fx_parse(&fx_tables, "psa: 1\nderived: {latency: 1}\n", FX_SYSTEM, &schema, &err),
+        CS_ESCHEMA);
     fx_contains(err.text, "test.yaml:2:11: 'latency' is the name of a result");
 }
 
