@@ -181,7 +181,8 @@ done:
 /* libyaml stops at an unquoted bracket inside { } or [ ]: an expression may be the reason. */
 static void hint_at_quotes(cs_status status, cs_error *err)
 {
-    if (status == CS_EPARSE && err != NULL && strstr(err->text, "flow") != NULL)
+    if (status == CS_EPARSE && err != NULL &&
+        (strstr(err->text, "flow") != NULL || strstr(err->text, "cannot start any token") != NULL))
         cs_error_append(err, "; an expression with a comma or bracket inside { } or [ ] must be in "
                              "quotes");
 }

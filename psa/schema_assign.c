@@ -223,6 +223,9 @@ cs_status psa_schema_start(const psa_schema *schema, size_t i, void *config, cs_
         const cs_node *value = map->item[k];
         int used = snprintf(text, sizeof text, "%.100s=", map->key[k]->text);
         size_t n = value->kind == CS_DOC_LIST ? value->n : 1;
+        if (value->kind == CS_DOC_LIST && n != schema->n_dims)
+            return cs_doc_fail(schema->doc, value, err, "expected %zu values, found %zu",
+                               schema->n_dims, n);
         for (size_t d = 0; d < n && used < (int)sizeof text; d++) {
             const cs_node *item = value->kind == CS_DOC_LIST ? value->item[d] : value;
             CS_TRY(cs_node_expect(schema->doc, item, CS_DOC_SCALAR, err));

@@ -112,8 +112,8 @@ static void test_bad_psa_files(void **state)
          "test.yaml:2:1: unknown key 'knob'; did you mean 'knobs'?"},
         {"psa: 1\npsa: 1\n", CS_ESCHEMA, "test.yaml:2:1: duplicate key 'psa'"},
         {"psa: 1\nknobs:\n\tworkload.dp: [1]\n", CS_EPARSE, "tab"},
-        {"psa: 1\nknobs: {workload.pd: [1]}\n", CS_ESCHEMA,
-         "test.yaml:2:9: unknown knob 'workload.pd'; did you mean 'workload.dp'?"},
+        {"psa: 1\nknobs: {workload.dpx: [1]}\n", CS_ESCHEMA,
+         "test.yaml:2:9: unknown knob 'workload.dpx'; did you mean 'workload.dp'?"},
         {"psa: 1\nknobs: {workload.dp: {valeus: [1]}}\n", CS_ESCHEMA,
          "test.yaml:2:23: unknown key 'valeus'; did you mean 'values'?"},
         {"psa: 1\nknobs: {workload.dp: {when: workload.tp > 1}}\n", CS_ESCHEMA, "has no values"},
@@ -176,7 +176,7 @@ static void test_bad_psa_files(void **state)
         {"psa: 1\nderived: {x: workload.dpp}\n", CS_ESCHEMA, "did you mean 'workload.dp'?"},
         {"psa: 1\nstarts: [{workload.dpp: 3}]\n", CS_ESCHEMA,
          "test.yaml:2:25: unknown knob 'workload.dpp'; did you mean 'workload.dp'?"},
-        {"psa: 1\nstarts: [{network.npus: [3]}]\n", CS_OK, NULL},
+        {"psa: 1\nstarts: [{network.npus: [3]}]\n", CS_ESCHEMA, "expected 2 values, found 1"},
         {"psa: 1\nstarts: [{network.npus: [3, 4, 5]}]\n", CS_ESCHEMA, "expected 2 values, found 3"},
         {"psa: 1\nsystem: nowhere.yaml\n", CS_OK, NULL}, /* the test gives the system's text */
     };
