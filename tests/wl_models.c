@@ -161,6 +161,39 @@ static void test_gpt3_flops(void **state)
     wl_model_destroy(model);
 }
 
+/* By shape: Llama-3-70B and GPT3-175B again, and what cannot be. */
+static void test_shape_gives_the_same_model(void **state)
+{
+    const wl_shape llama = {.layers = 80,
+                            .hidden = 8192,
+                            .heads = 64,
+                            .kv_heads = 8,
+                            .ffn = 28672,
+                            .vocabulary = 128256,
+                            .gated = true};
+    const wl_shape gpt = {.layers = 96,
+                          .hidden = 12288,
+                          .heads = 96,
+                          .vocabulary = 50257,
+                          .positions = 2048,
+                          .layer_norm = true,
+                          .bias = true,
+                          .tied = true};
+    const wl_shape bad = {.layers = 40, .hidden = 5140, .heads = 24, .vocabulary = 50257};
+    wl_model *model = NULL;
+    cs_error err;
+
+    (void)state;
+    assert_int_equal(wl_model_from_shape(&llama, &model, &err), CS_OK);
+    assert_int_equal(wl_model_facts(model).parameters, 70553706496);
+    wl_model_destroy(model);
+    assert_int_equal(wl_model_from_shape(&gpt, &model, &err), CS_OK);
+    assert_int_equal(wl_model_facts(model).parameters, 174604259328);
+    wl_model_destroy(model);
+    assert_int_equal(wl_model_from_shape(&bad, &model, &err), CS_EINVAL);
+    assert_string_equal(err.text, "hidden 5140 % heads 24 = 4");
+}
+
 static char *file_text(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -382,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_config_json_gives_the_same_counts),
         cmocka_unit_test(test_config_json_gives_the_same_program),
         cmocka_unit_test(test_gpt3_flops),
+        cmocka_unit_test(test_shape_gives_the_same_model),
         cmocka_unit_test(test_renaming_changes_no_digit),
         cmocka_unit_test(test_deleting_operators_removes_their_share),
         cmocka_unit_test(test_malformed_models_are_refused_with_their_place),

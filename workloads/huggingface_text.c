@@ -152,7 +152,7 @@ static void ffn_ops(buffer *b, const wl__hf *hf, const char *tokens, char width,
                     const char *tag)
 {
     const char *e = *tokens == 'x' ? "x " : "";
-    const char *bias = hf->bias ? ", b1" : "";
+    const char *bias = hf->bias && width == 'f' ? ", b1" : "";
 
     put(b, "      - {name: up_%s, einsum: \"%s d, %sd %c -> %s %c\", in: [%s, w_up_%s]}\n", tag,
         tokens, e, width, tokens, width, in, tag);

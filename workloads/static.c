@@ -174,8 +174,27 @@ wl_pass wl__update(wl__build *b, const wl__blocks *blocks, const wl_stage *stage
     return pass;
 }
 
-/* Largest transient of the stage's blocks, forward or backward. */
-static double largest(const wl_program *program, const wl_stage *stage, bool gathered)
+/* Largest transient of the stage's blocks, and where it is reached. */
+static void transient_fill(const wl_program *program, const wl_stage *stage, wl_memory *m)
+{
+    m->transient = -1.0;
+    for (size_t j = 0; j < stage->n_chunks; j++)
+        for (size_t i = 0; i < stage->n_segments[j]; i++) {
+            const wl_block *block = &program->block[stage->segment[j][i].block];
+            const bool backward =
+                block->backward_peak_bytes >= block->forward_peak_bytes && block->backward.n > 0;
+            const double peak = backward ? block->backward_peak_bytes : block->forward_peak_bytes;
+
+            if (peak <= m->transient)
+                continue;
+            m->transient = peak;
+            m->peak_block = stage->segment[j][i].block;
+            m->peak_pass = backward ? 1 : 0;
+        }
+    m->transient = fmax(m->transient, 0.0);
+}
+
+static double largest_gathered(const wl_program *program, const wl_stage *stage)
 {
     double most = 0.0;
 
@@ -183,9 +202,7 @@ static double largest(const wl_program *program, const wl_stage *stage, bool gat
         for (size_t i = 0; i < stage->n_segments[j]; i++) {
             const wl_block *block = &program->block[stage->segment[j][i].block];
 
-            most =
-                fmax(most, gathered ? block->gathered_bytes
-                                    : fmax(block->forward_peak_bytes, block->backward_peak_bytes));
+            most = fmax(most, block->gathered_bytes);
         }
     return most;
 }
@@ -214,7 +231,7 @@ static double gathered(const wl_program *program, const wl_config *config, const
                    (double)stage->segment[j][i].count;
     if (config->reshard == 0)
         return all;
-    return fmin(all, largest(program, stage, true) *
+    return fmin(all, largest_gathered(program, stage) *
                          (1.0 + (double)(config->prefetch > 0 ? config->prefetch : 0)));
 }
 
@@ -249,7 +266,7 @@ wl_memory wl_stage_memory(const wl_program *program, const wl_config *config, si
     m.gathered = gathered(program, config, stage);
     if (config->offload == WL_OFFLOAD_WEIGHTS)
         m.gathered += host_buffers(program, stage, s->offloaded);
-    m.transient = largest(program, stage, false);
+    transient_fill(program, stage, &m);
     m.total = m.weights + m.gradients + m.optimizer + m.activations + m.gathered + m.communication +
               m.logits + m.kv_cache + m.transient;
     return m;

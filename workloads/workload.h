@@ -74,6 +74,21 @@ CS_MUST_USE cs_status wl_model_load(const char *path, wl_model **out, cs_error *
 CS_MUST_USE cs_status wl_model_parse(const char *text, size_t length, const char *name,
                                      wl_model **out, cs_error *err);
 void wl_model_destroy(wl_model *model); /* NULL is a no-op */
+
+/* A transformer by its shape, for callers that know sizes only (measured runs).  Zeros: kv_heads as
+ * heads, head_dim hidden/heads, ffn 4 * hidden, no positions, no experts; expert_ffn as ffn. */
+typedef struct {
+    const char *name;
+    int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
+    int64_t positions; /* learned ones; 0: none */
+    int64_t experts, top_k, expert_ffn, shared_ffn, dense_layers;
+    bool gated;      /* three matrices in the feed-forward network, else two */
+    bool layer_norm; /* else root mean square */
+    bool bias;       /* on every matrix */
+    bool tied;       /* logits share the embedding's table */
+} wl_shape;
+/* The caller owns *out.  CS_EINVAL for sizes that make no transformer. */
+CS_MUST_USE cs_status wl_model_from_shape(const wl_shape *shape, wl_model **out, cs_error *err);
 const char *wl_model_name(const wl_model *model);
 uint64_t wl_model_hash(const wl_model *model);
 
@@ -245,6 +260,8 @@ typedef struct {
     double
         transient; /* live only inside one block: its gradients, gathered or recomputed tensors */
     double total;
+    int32_t peak_block; /* index into wl_program.block: the peak is reached in its ... */
+    int32_t peak_pass;  /* ... forward (0) or backward (1) */
 } wl_memory;
 wl_memory wl_stage_memory(const wl_program *program, const wl_config *config, size_t stage,
                           double in_flight);
