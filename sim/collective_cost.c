@@ -284,24 +284,27 @@ static int64_t second_tree(int64_t node, int64_t n)
     return n % 2 == 0 ? n - 1 - node : (node + 1) % n;
 }
 
-/* Messages over the edges of both trees, half the bytes each; up, down or both. */
+/* Messages over the edges of both trees, half the bytes each: up and down for an all-reduce.  The
+ * root of a broadcast (or reduction) is that of the first tree; it hands half to the root of the
+ * second one and needs nothing back. */
 static size_t tree_messages(int64_t n, bool up, bool down, message *out)
 {
     size_t count = 0;
+    int64_t root = second_tree(0, n);
 
     for (int64_t node = 1; node < n; node++) {
         for (int tree = 0; tree < 2; tree++) {
-            int64_t child = node, parent = tree_parent(node, n);
-            if (tree == 1) {
-                child = second_tree(child, n);
-                parent = second_tree(parent, n);
-            }
-            if (up)
+            int64_t child = tree == 1 ? second_tree(node, n) : node;
+            int64_t parent = tree_parent(node, n);
+            parent = tree == 1 ? second_tree(parent, n) : parent;
+            if (up && (down || child != 0))
                 out[count++] = (message){child, parent, 0.5};
-            if (down)
+            if (down && (up || child != 0))
                 out[count++] = (message){parent, child, 0.5};
         }
     }
+    if (up != down)
+        out[count++] = up ? (message){root, 0, 0.5} : (message){0, root, 0.5};
     return count;
 }
 
@@ -341,7 +344,7 @@ static void double_tree(const job *j)
         j, m, tree_messages(n, both || j->kind == WL_REDUCE, both || j->kind == WL_BROADCAST, m));
     free(m);
     sim__round_time(j->round, &(sim__envelope){0});
-    j->out->steps = both ? 2 * depth : depth;
+    j->out->steps = both ? 2 * depth : depth + 1;
     j->out->slice_load = sim__round_busiest(j->round);
     account(j, 0, j->kind == WL_BROADCAST ? 0 : 1, (both ? 2 : 1) * most_of_it(j));
 }

@@ -119,3 +119,15 @@ cs_status sim_footprint_make(const sim_network *net, const sim_mesh *mesh, sim_o
         out->n_spans = 0;
     return CS_OK;
 }
+
+sim_footprint sim_footprint_whole(const sim_network *net)
+{
+    sim_footprint f = {.n = 1};
+
+    for (size_t d = 0; d < net->n_dims; d++) {
+        f.n *= net->dim[d].n;
+        if (net->dim[d].n > 1)
+            append(&f, d, net->dim[d].n, 1);
+    }
+    return f;
+}

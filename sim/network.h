@@ -87,6 +87,9 @@ CS_MUST_USE cs_status sim_footprint_make(const sim_network *net, const sim_mesh 
 CS_MUST_USE cs_status sim_footprint_part(const sim_footprint *group, int64_t part, int64_t stride,
                                          sim_footprint *out, cs_error *err);
 
+/* Footprint of one group of all NPUs: each dimension of more than one as a span. */
+sim_footprint sim_footprint_whole(const sim_network *net);
+
 /* Routed rounds, kept between designs. One per thread; not thread-safe. */
 typedef struct sim_route_cache sim_route_cache;
 sim_route_cache *sim_route_cache_create(size_t limit_bytes);

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEY_WORDS = 3, FIRST_SLOTS = 256, N_FLAT_LISTS = 256 };
+
 typedef struct {
-    uint64_t key[2];
+    uint64_t key[KEY_WORDS];
     sim__kept *cost; /* NULL: free */
 } slot;
-
-enum { FIRST_SLOTS = 256, N_FLAT_LISTS = 256 };
 
 struct sim_route_cache {
     slot *slots;
@@ -75,12 +75,12 @@ void sim__route_charge(sim_route_cache *cache, size_t bytes)
     cache->bytes += bytes;
 }
 
-static slot *find(slot *slots, size_t n_slots, const uint64_t key[2])
+static slot *find(slot *slots, size_t n_slots, const uint64_t key[KEY_WORDS])
 {
-    size_t mask = n_slots - 1, i = (size_t)cs_mix64(key[0] ^ (key[1] * 0x9E3779B97F4A7C15ULL));
+    size_t mask = n_slots - 1, i = (size_t)cs_mix64(key[0] ^ (key[1] << 57 | key[1] >> 7) ^ key[2]);
 
     for (i &= mask; slots[i].cost != NULL; i = (i + 1) & mask)
-        if (slots[i].key[0] == key[0] && slots[i].key[1] == key[1])
+        if (slots[i].key[0] == key[0] && slots[i].key[1] == key[1] && slots[i].key[2] == key[2])
             break;
     return &slots[i];
 }
@@ -119,8 +119,9 @@ static sim__kept *keep(const sim__cost *c)
     return k;
 }
 
-static cs_status insert(sim_route_cache *cache, const uint64_t key[2], const sim__place *place,
-                        int32_t algorithm, int32_t kind, const sim__kept **out, cs_error *err)
+static cs_status insert(sim_route_cache *cache, const uint64_t key[KEY_WORDS],
+                        const sim__place *place, int32_t algorithm, int32_t kind,
+                        const sim__kept **out, cs_error *err)
 {
     cs_status status = CS_OK;
     sim__kept *kept;
@@ -139,7 +140,7 @@ static cs_status insert(sim_route_cache *cache, const uint64_t key[2], const sim
         }
     }
     s = find(cache->slots, cache->n_slots, key);
-    *s = (slot){{key[0], key[1]}, kept};
+    *s = (slot){{key[0], key[1], key[2]}, kept};
     cache->n_used++;
     *out = kept;
 done:
@@ -150,10 +151,9 @@ cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n,
                           int32_t kind, const sim__kept **out, cs_error *err)
 {
     bool is_switch = dim->topology == SIM_SWITCH;
-    float over = is_switch && dim->oversubscription > 1 ? (float)dim->oversubscription : 1;
+    double over = is_switch && dim->oversubscription > 1 ? dim->oversubscription : 1;
     bool reduces = is_switch && dim->in_network_reduction != 0;
-    uint64_t key[2] = {0, (uint64_t)stride};
-    uint32_t over_bits;
+    uint64_t key[KEY_WORDS] = {0, (uint64_t)stride, 0};
     slot *s;
 
     if (dim->n > SIM__MAX_NPUS || dim->algorithm < 0 || dim->algorithm >= SIM_N_ALGOS ||
@@ -161,11 +161,10 @@ cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n,
         return cs_fail(err, CS_EINVAL,
                        "network: a dimension of %lld NPUs, topology %d, algorithm %d",
                        (long long)dim->n, (int)dim->topology, (int)dim->algorithm);
-    memcpy(&over_bits, &over, sizeof over_bits);
+    memcpy(&key[2], &over, sizeof over);
     key[0] = (uint64_t)dim->n | (uint64_t)n << 21 | (uint64_t)kind << 42 |
              (uint64_t)dim->topology << 48 | (uint64_t)dim->algorithm << 52 |
              (uint64_t)reduces << 56;
-    key[1] |= (uint64_t)over_bits << 32;
     s = find(cache->slots, cache->n_slots, key);
     if (s->cost != NULL) {
         *out = s->cost;
