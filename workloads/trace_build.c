@@ -121,11 +121,11 @@ static bool reserve(void **array, size_t n, size_t more, size_t *cap, size_t siz
 static uint32_t *map_names(wl__builder *b, const wl__part *part)
 {
     uint32_t n, *map;
-    const char *const *list = wl__strings_list(part->names, &n);
 
+    (void)wl__strings_list(part->names, &n);
     map = malloc((n + 1) * sizeof *map);
     for (uint32_t i = 0; map != NULL && i < n; i++) {
-        map[i] = part->borrowed ? i : wl__strings_add(b->trace->owner->names, list[i]);
+        map[i] = wl__strings_join(b->trace->owner->names, part->names, i);
         if (map[i] == UINT32_MAX) {
             free(map);
             map = NULL;

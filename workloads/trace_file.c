@@ -23,6 +23,7 @@ struct wl__source {
     uint64_t at; /* offset of the next byte to hand out, unpacked */
     uint8_t *buffer;
     size_t begin, end, cap; /* unread bytes of buffer */
+    bool whole;             /* the buffer still starts with the file's first byte */
 };
 
 static cs_status open_failed(const char *path, cs_error *err)
@@ -74,6 +75,7 @@ cs_status wl__source_open(const char *path, wl__source **out, cs_error *err)
         goto done;
     }
     gzbuffer(source->file, 64 * 1024);
+    source->whole = true;
     *out = source;
     source = NULL;
 done:
@@ -121,6 +123,7 @@ static cs_status fill(wl__source *source, size_t want, cs_error *err)
         memmove(source->buffer, source->buffer + source->begin, source->end - source->begin);
         source->end -= source->begin;
         source->begin = 0;
+        source->whole = false;
     }
     while (source->end < want) {
         int got;
@@ -219,8 +222,12 @@ cs_status wl__source_frame(wl__source *source, wl_bytes *frame, int64_t *offset,
 
 cs_status wl__source_rewind(wl__source *source, cs_error *err)
 {
-    source->begin = source->end = 0;
+    source->begin = 0;
     source->at = 0;
+    if (source->whole)
+        return CS_OK;
+    source->end = 0;
+    source->whole = true;
     if (gzrewind(source->file) != 0)
         return cs_fail(err, CS_EIO, "%s: cannot read again from the start", source->path);
     return CS_OK;
@@ -228,13 +235,13 @@ cs_status wl__source_rewind(wl__source *source, cs_error *err)
 
 size_t wl__source_peek(wl__source *source, uint8_t *bytes, size_t size)
 {
-    int got = -1;
+    size_t n;
 
-    if (wl__source_rewind(source, NULL) == CS_OK)
-        got = gzread(source->file, bytes, (unsigned)size);
-    if (wl__source_rewind(source, NULL) != CS_OK)
+    if (wl__source_rewind(source, NULL) != CS_OK || fill(source, size, NULL) != CS_OK)
         return 0;
-    return got > 0 ? (size_t)got : 0;
+    n = source->end < size ? source->end : size;
+    memcpy(bytes, source->buffer, n);
+    return n;
 }
 
 /* ---- writing ---- */

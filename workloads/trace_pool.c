@@ -114,6 +114,8 @@ struct wl__strings {
     cs_arena *arena;
     const char **list;
     size_t n, cap;
+    uint64_t *hash; /* of each */
+    size_t cap_hash;
     uint32_t *slot; /* open addressing: number + 1, 0 empty */
     size_t n_slots;
 };
@@ -139,17 +141,34 @@ void wl__strings_destroy(wl__strings *strings)
     if (strings == NULL)
         return;
     free(strings->list);
+    free(strings->hash);
     free(strings->slot);
     free(strings);
 }
 
-static size_t string_slot(const wl__strings *strings, const char *text)
+/* Eight bytes at a step: names are many and long. */
+static uint64_t text_hash(const char *text, size_t n)
+{
+    uint64_t hash = CS_HASH_START ^ n, word;
+
+    for (; n >= 8; n -= 8, text += 8) {
+        memcpy(&word, text, 8);
+        hash = cs_mix64(hash ^ word);
+    }
+    return cs_mix64(cs_hash(hash, text, n));
+}
+
+static size_t string_slot(const wl__strings *strings, const char *text, uint64_t hash)
 {
     size_t mask = strings->n_slots - 1;
-    size_t i = (size_t)cs_mix64(cs_hash(CS_HASH_START, text, strlen(text))) & mask;
+    size_t i = (size_t)hash & mask;
 
-    while (strings->slot[i] != 0 && strcmp(strings->list[strings->slot[i] - 1], text) != 0)
-        i = (i + 1) & mask;
+    for (; strings->slot[i] != 0; i = (i + 1) & mask) {
+        size_t k = strings->slot[i] - 1;
+
+        if (strings->hash[k] == hash && strcmp(strings->list[k], text) == 0)
+            break;
+    }
     return i;
 }
 
@@ -163,26 +182,42 @@ static bool double_slots(wl__strings *strings)
     strings->slot = slot;
     strings->n_slots *= 2;
     for (size_t k = 0; k < strings->n; k++)
-        strings->slot[string_slot(strings, strings->list[k])] = (uint32_t)k + 1;
+        strings->slot[string_slot(strings, strings->list[k], strings->hash[k])] = (uint32_t)k + 1;
     return true;
 }
 
-uint32_t wl__strings_add(wl__strings *strings, const char *text)
+static uint32_t add_hashed(wl__strings *strings, const char *text, size_t n, uint64_t hash)
 {
-    size_t i = string_slot(strings, text);
+    size_t i = string_slot(strings, text, hash);
     const char *copy;
 
     if (strings->slot[i] != 0)
         return strings->slot[i] - 1;
-    copy = cs_arena_strdup(strings->arena, text);
+    copy = cs_arena_strndup(strings->arena, text, n);
     if (copy == NULL ||
-        !wl__grow((void **)&strings->list, strings->n, &strings->cap, sizeof *strings->list))
+        !wl__grow((void **)&strings->list, strings->n, &strings->cap, sizeof *strings->list) ||
+        !wl__grow((void **)&strings->hash, strings->n, &strings->cap_hash, sizeof *strings->hash))
         return UINT32_MAX;
-    strings->list[strings->n++] = copy;
+    strings->list[strings->n] = copy;
+    strings->hash[strings->n++] = hash;
     strings->slot[i] = (uint32_t)strings->n;
     if (strings->n * 2 > strings->n_slots && !double_slots(strings))
         return UINT32_MAX;
     return (uint32_t)strings->n - 1;
+}
+
+uint32_t wl__strings_add(wl__strings *strings, const char *text)
+{
+    size_t n = strlen(text);
+
+    return add_hashed(strings, text, n, text_hash(text, n));
+}
+
+uint32_t wl__strings_join(wl__strings *strings, const wl__strings *from, uint32_t i)
+{
+    const char *text = from->list[i];
+
+    return add_hashed(strings, text, strlen(text), from->hash[i]);
 }
 
 const char *const *wl__strings_list(const wl__strings *strings, uint32_t *n)
@@ -226,6 +261,13 @@ static bool plain_byte(unsigned char c)
     return c >= 0x20 && c != 0x7f;
 }
 
+static bool plain_ascii(const unsigned char *p)
+{
+    while (*p >= 0x20 && *p < 0x7f)
+        p++;
+    return *p == 0;
+}
+
 const char *wl__printable(cs_arena *arena, const char *text, bool *escaped)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -233,6 +275,8 @@ const char *wl__printable(cs_arena *arena, const char *text, bool *escaped)
     char *out, *q;
 
     *escaped = false;
+    if (plain_ascii(p))
+        return text;
     for (const unsigned char *s = p; *s != 0; s += n) {
         n = utf8_length(s);
         *escaped = *escaped || n == 0;

@@ -27,6 +27,8 @@ wl__strings *wl__strings_create(cs_arena *arena); /* texts are kept in the arena
 void wl__strings_destroy(wl__strings *strings);
 /* Number of the text, UINT32_MAX when out of memory. */
 uint32_t wl__strings_add(wl__strings *strings, const char *text);
+/* The same for string i of another table, without hashing it again. */
+uint32_t wl__strings_join(wl__strings *strings, const wl__strings *from, uint32_t i);
 const char *const *wl__strings_list(const wl__strings *strings, uint32_t *n);
 
 /* Copies `text` with control characters, backslashes of escapes and invalid UTF-8 as \xNN;

@@ -153,6 +153,14 @@ static void weigh_field(const wl__field *f, evidence *e)
     }
 }
 
+/* Nothing that can still come would change the judgement. */
+static bool decided(const evidence *e)
+{
+    if (e->len11 && !e->len4)
+        return e->seen_002 != e->seen_003;
+    return e->attr10 || e->fixed_fields;
+}
+
 static wl_schema judge(const evidence *e, bool *certain)
 {
     *certain = true;
@@ -177,7 +185,7 @@ cs_status wl__detect_schema(wl__source *source, wl_schema *schema, bool *certain
     wl_bytes frame;
     int64_t offset;
 
-    for (int i = 0; i < DETECT_FRAMES; i++) {
+    for (int i = 0; i < DETECT_FRAMES && !decided(&e); i++) {
         wl__field f;
 
         /* A bad frame is judged when it is read for good. */
