@@ -58,18 +58,22 @@ static void put(writer *w, sim_action_kind kind, int64_t k)
         w->most_held = w->held;
 }
 
-static void write_stage(writer *w, const rule *r, int64_t stage)
+static int64_t warm_up(const sim_schedule *schedule, const rule *r, int64_t stage, int64_t n)
 {
-    int64_t p = (int64_t)w->schedule->n_stages, v = (int64_t)w->schedule->n_chunks;
-    int64_t n = w->n_virtual;
+    int64_t p = (int64_t)schedule->n_stages, v = (int64_t)schedule->n_chunks;
     int64_t warm = r->per_later_stage < 0
                        ? n
                        : r->per_later_stage * (p - 1 - stage) + r->per_chunk * (v - 1) * p;
+    return warm < n ? warm : n;
+}
+
+static void write_stage(writer *w, const rule *r, int64_t stage)
+{
+    int64_t n = w->n_virtual;
+    int64_t warm = warm_up(w->schedule, r, stage, n);
     int64_t delay = r->delay_per_stage * stage;
     int64_t forward = 0, weight = 0;
 
-    if (warm > n)
-        warm = n;
     while (forward < warm)
         put(w, SIM_FORWARD, forward++);
     for (int64_t backward = 0; backward < n; backward++) {
@@ -102,6 +106,8 @@ static void mark_last(sim_action *action, size_t n, size_t n_chunks, sim_action_
 
 static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
 {
+    size_t *first;
+
     if (s->capacity_actions < n_actions) {
         sim_action *action = realloc(s->action, n_actions * sizeof *action);
         if (action == NULL)
@@ -114,6 +120,10 @@ static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
         if (in_flight == NULL)
             return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->n_stages);
         s->in_flight = in_flight;
+        first = realloc(s->first, 3 * s->n_stages * sizeof *first);
+        if (first == NULL)
+            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->n_stages);
+        s->first = first;
         s->capacity_stages = s->n_stages;
     }
     return CS_OK;
@@ -125,6 +135,41 @@ static void write_forward_only(writer *w)
         put(w, SIM_FORWARD, k);
         w->held--;
     }
+}
+
+static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
+{
+    s->phase[s->n_phases] = (sim_phase_plan){s->first + s->n_phases * s->n_stages, period, rounds};
+    for (size_t stage = 0; stage < s->n_stages; stage++)
+        s->phase[s->n_phases].first[stage] = s->n_actions;
+    s->n_phases++;
+}
+
+/* Where the schedule repeats: with all forwards first, the forwards and then the backwards; else
+ * from the first action at which every stage alternates until the first stage runs out of forwards.
+ * Interleaved chunks repeat every p * v forwards. */
+static void find_phases(sim_schedule *s, const rule *r, int64_t n, bool forward_only)
+{
+    int64_t turn = s->n_chunks == 1 ? 1 : (int64_t)(s->n_stages * s->n_chunks);
+    bool apart = forward_only || r->per_later_stage < 0;
+    int64_t alternate = n - warm_up(s, r, 0, n) - r->delay_per_stage * ((int64_t)s->n_stages - 1);
+
+    s->n_phases = 0;
+    if (apart) {
+        add_phase(s, (size_t)turn, n / turn);
+        memset(s->phase[0].first, 0, s->n_stages * sizeof *s->phase[0].first);
+        if (!forward_only)
+            add_phase(s, (size_t)turn, n / turn);
+        for (size_t stage = 0; !forward_only && stage < s->n_stages; stage++)
+            s->phase[1].first[stage] = (size_t)n;
+    } else if (alternate > 0) {
+        add_phase(s, (size_t)turn * (r->split ? 3 : 2), alternate / turn);
+        for (int64_t stage = 0; stage < (int64_t)s->n_stages; stage++)
+            s->phase[0].first[stage] =
+                (size_t)(warm_up(s, r, stage, n) + 2 * r->delay_per_stage * stage);
+    }
+    add_phase(s, 0, 0);
+    s->n_phases--;
 }
 
 cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
@@ -159,6 +204,7 @@ cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
         mark_last(first, out->n_actions, n_chunks, r->split ? SIM_WEIGHT : SIM_BACKWARD);
         out->in_flight[stage] = (double)w.most_held / (double)n_chunks;
     }
+    find_phases(out, r, n, forward_only);
 done:
     return status;
 }
@@ -167,5 +213,6 @@ void sim__schedule_fini(sim_schedule *schedule)
 {
     free(schedule->action);
     free(schedule->in_flight);
+    free(schedule->first);
     *schedule = (sim_schedule){0};
 }

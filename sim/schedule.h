@@ -17,6 +17,13 @@ typedef struct {
     int32_t micro_batch;
 } sim_action;
 
+/* A stretch in which every stage repeats `period` actions for `rounds` rounds, from action
+ * first[stage] on. */
+typedef struct {
+    size_t *first, period;
+    int64_t rounds;
+} sim_phase_plan;
+
 typedef struct {
     size_t n_stages, n_chunks;
     int64_t micro_batches;
@@ -24,6 +31,10 @@ typedef struct {
     sim_action *action; /* n_stages x n_actions */
     double *in_flight;  /* per stage: most micro-batches whose activations are held, a chunk
                            counting 1/n_chunks */
+    /* The repeating phases in order; phase[n_phases].first is the end of the schedule. */
+    sim_phase_plan phase[3];
+    size_t n_phases;
+    size_t *first;                            /* storage of the above */
     size_t capacity_actions, capacity_stages; /* of the arrays, kept between designs */
 } sim_schedule;
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * One action of a stage: its segments in order, each block in its context. */
+#include <string.h>
+
+#include "sim/engine_private.h"
+
+const sim_pass_id sim__no_pass = {0, SIM_PASS_NONE};
+
+/* Segments of a stage in the order of an action. */
+typedef struct {
+    const wl_segment *segment;
+    size_t n;
+    bool reversed;
+    sim_pass_kind kind;
+} sequence;
+
+static sequence sequence_of(const sim_iteration *it, size_t stage, const sim_action *action)
+{
+    const wl_stage *s = &it->job->program->stage[stage];
+    sequence out = {s->segment[action->chunk], s->n_segments[action->chunk],
+                    action->kind != SIM_FORWARD, SIM_PASS_FORWARD};
+
+    if (action->kind == SIM_BACKWARD)
+        out.kind = it->split      ? SIM_PASS_INPUT
+                   : action->last ? SIM_PASS_BACKWARD_LAST
+                                  : SIM_PASS_BACKWARD;
+    else if (action->kind == SIM_WEIGHT)
+        out.kind = action->last ? SIM_PASS_WEIGHT_LAST : SIM_PASS_WEIGHT;
+    return out;
+}
+
+static const wl_segment *segment_at(const sequence *s, size_t i)
+{
+    return &s->segment[s->reversed ? s->n - 1 - i : i];
+}
+
+/* A place in the program of a stage: the `at`-th block of a segment of an action. */
+typedef struct {
+    size_t stage, action, segment;
+    int64_t at;
+} place;
+
+static const sim_action *action_at(const sim_iteration *it, size_t stage, size_t action)
+{
+    const sim_schedule *schedule = it->job->schedule;
+    return &schedule->action[stage * schedule->n_actions + action];
+}
+
+/* The pass `ahead` blocks after a place if it needs gathered weights, else sim__no_pass. */
+static sim_pass_id gather_ahead(const sim_iteration *it, place from, int64_t ahead)
+{
+    int64_t position = from.at + ahead;
+
+    for (size_t a = from.action; a < it->job->schedule->n_actions; a++) {
+        sequence s = sequence_of(it, from.stage, action_at(it, from.stage, a));
+        for (size_t i = a == from.action ? from.segment : 0; i < s.n; i++) {
+            const wl_segment *segment = segment_at(&s, i);
+            sim_pass_id id = {segment->block, (uint8_t)s.kind};
+            if (position < segment->count)
+                return sim__pass_gathers(it->job, id) ? id : sim__no_pass;
+            position -= segment->count;
+        }
+    }
+    return sim__no_pass;
+}
+
+/* Runs `n` passes in one context and leaves the reductions of the last pending. */
+cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context, int64_t n,
+                          sim_exit *leave)
+{
+    cs_status status;
+    sim_engine *engine = it->engine;
+    const sim_lowered *pass;
+    size_t index;
+
+    context.reduce = run->pending;
+    CS_TRY(sim__lower(engine->lowering, context, &pass, &index, it->err));
+    CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots, sizeof *engine->times,
+                        it->err));
+    CS_TRY(sim__reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
+    it->runner.times = engine->times;
+    it->runner.room = engine->room;
+    CS_TRY(
+        sim__segment_run(&it->runner, pass, index, n, &run->state, &run->account, leave, it->err));
+    run->pending = sim__pass_reduces(it->job, context.self) ? context.self : sim__no_pass;
+done:
+    return status;
+}
+
+/* How many blocks from `at` on, the last of the segment apart, run in one context: the first
+ * carries the reductions left before it, and the last few gather for what comes after. */
+static int64_t alike(const sim_iteration *it, int64_t count, int64_t at)
+{
+    int64_t until = count - (it->job->config->prefetch > 1 ? it->job->config->prefetch : 1);
+
+    return at == 0 || at >= until ? 1 : until - at;
+}
+
+static cs_status run_segment(sim_iteration *it, sim_stage_run *run, place where,
+                             const sim_context *last, sim_exit *leave)
+{
+    cs_status status = CS_OK;
+    sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
+    const wl_segment *segment = segment_at(&s, where.segment);
+
+    while (where.at < segment->count) {
+        sim_context context = {.self = {segment->block, (uint8_t)s.kind}};
+        int64_t n = alike(it, segment->count, where.at);
+        if (where.at + 1 == segment->count && where.segment + 1 == s.n)
+            context.send = last->send;
+        context.gather = gather_ahead(it, where, it->job->config->prefetch);
+        CS_TRY(sim__run_passes(it, run, context, n, leave));
+        where.at += n;
+    }
+done:
+    return status;
+}
+
+static cs_status run_sequence(sim_iteration *it, sim_stage_run *run, place where, sim_context last,
+                              sim_exit *leave)
+{
+    cs_status status = CS_OK;
+    sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
+
+    if (s.n == 0) {
+        last.self = last.gather = sim__no_pass;
+        return sim__run_passes(it, run, last, 1, leave);
+    }
+    for (; where.segment < s.n; where.segment++)
+        CS_TRY(run_segment(it, run, where, &last, leave));
+done:
+    return status;
+}
+
+sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action, int64_t ahead)
+{
+    return gather_ahead(it, (place){stage, action, 0, 0}, ahead);
+}
+
+/* Stage at the other end of what an action sends (sender) or waits for; false when there is none.
+ */
+static bool neighbour(const sim_iteration *it, const sim_action *action, size_t stage, bool sender,
+                      size_t *at)
+{
+    size_t p = it->job->schedule->n_stages, v = it->job->schedule->n_chunks;
+    size_t position = action->chunk * p + stage;
+    bool up = (action->kind == SIM_FORWARD) == sender;
+
+    if (action->kind == SIM_WEIGHT || (up ? position + 1 == p * v : position == 0))
+        return false;
+    *at = (up ? position + 1 : position - 1) % p;
+    return true;
+}
+
+static void book_remote_wait(sim_stage_run *run, sim_time wait, const sim_parcel *from)
+{
+    sim_time transfer = from->at - from->left;
+
+    run->boundary += wait < transfer ? wait : transfer;
+    run->bubble += wait < transfer ? 0 : wait - transfer;
+}
+
+/* The first stage whose chunk runs the same segments. */
+static size_t class_of(const sim_iteration *it, size_t stage, size_t chunk)
+{
+    const wl_stage *stages = it->job->program->stage;
+    size_t first = 0;
+
+    while (stages[first].segment[chunk] != stages[stage].segment[chunk] ||
+           stages[first].n_segments[chunk] != stages[stage].n_segments[chunk])
+        first++;
+    return first;
+}
+
+/* Number of an action that decides, with the state, all that it does; 0 when more than the next
+ * block would have to be told (gathers further ahead). */
+static uint64_t action_id(const sim_iteration *it, size_t stage, const sim_action *action,
+                          bool sends)
+{
+    const sim_stage_run *run = &it->engine->stage[stage];
+    sim_pass_id gather = sim__no_pass;
+
+    if (it->runner.memo == NULL)
+        return 0;
+    if (it->gathers && it->job->config->prefetch > 1)
+        return 0;
+    if (it->gathers && it->job->config->prefetch == 1)
+        gather = sim__gather_at(it, stage, run->next + 1, 0);
+    return UINT64_C(1) << 63 | (uint64_t)class_of(it, stage, action->chunk) << 50 |
+           (uint64_t)action->chunk << 45 | (uint64_t)action->kind << 43 |
+           (uint64_t)action->last << 42 | (uint64_t)sends << 41 |
+           (uint64_t)(gather.block << 4 | gather.kind) << 20 |
+           (uint64_t)(run->pending.block << 4 | run->pending.kind);
+}
+
+/* Runs an action, or takes it from memory where it was run from the same state. */
+static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *action, bool sends,
+                             sim_exit *leave)
+{
+    cs_status status;
+    sim_stage_run *run = &it->engine->stage[stage];
+    uint64_t id = action_id(it, stage, action, sends);
+    sim_context last = {.send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2)};
+    sim_state relative = sim__state_relative(&run->state);
+    const sim_step *known = id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &relative);
+    sim_time start = run->state.compute;
+    sim_account before = run->account;
+    sim_step step;
+
+    if (known == NULL) {
+        memset(&run->account, 0, sizeof run->account);
+        CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, leave));
+        step = (sim_step){.state = run->state,
+                          .account = run->account,
+                          .leave = {leave->output - start, leave->sent - start},
+                          .pending = run->pending};
+        sim__state_shift(&step.state, -start);
+        run->account = before;
+        if (id != 0)
+            sim__memo_put(it->engine->memo, id, &relative, &step);
+        known = &step;
+    }
+    run->state = known->state;
+    sim__state_shift(&run->state, start);
+    sim__account_add(&run->account, &known->account, 1);
+    run->pending = known->pending;
+    *leave = (sim_exit){start + known->leave.output, start + known->leave.sent};
+    status = CS_OK;
+done:
+    return status;
+}
+
+static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *action,
+                            const sim_parcel *from)
+{
+    cs_status status;
+    sim_stage_run *run = &it->engine->stage[stage];
+    sim_time waited = run->account.wait[SIM_WAIT_REMOTE];
+    sim_exit leave;
+    size_t to = 0;
+    bool sends = neighbour(it, action, stage, true, &to);
+
+    run->state.input = run->state.compute;
+    run->state.input_cause = WL_DP;
+    if (from != NULL && from->at > run->state.compute) {
+        run->state.input = from->at;
+        run->state.input_cause = SIM_WAIT_REMOTE;
+    }
+    it->runner.stage = (int32_t)stage;
+    CS_TRY(take_action(it, stage, action, sends, &leave));
+    if (from != NULL)
+        book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);
+    if (sends) {
+        sim_queue *queue = &it->engine->stage[to].queue[action->kind != SIM_FORWARD];
+        queue->parcel[queue->sent++] = (sim_parcel){leave.sent, leave.output};
+    }
+done:
+    return status;
+}
+
+cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *progress)
+{
+    cs_status status = CS_OK;
+    sim_stage_run *run = &it->engine->stage[stage];
+    size_t from;
+
+    while (run->next < until) {
+        const sim_action *action = action_at(it, stage, run->next);
+        sim_queue *queue = &run->queue[action->kind != SIM_FORWARD];
+        bool waits = neighbour(it, action, stage, false, &from);
+        if (waits && queue->taken == queue->sent)
+            break;
+        CS_TRY(run_action(it, stage, action, waits ? &queue->parcel[queue->taken] : NULL));
+        queue->taken += waits;
+        run->next++;
+        *progress = true;
+    }
+done:
+    return status;
+}

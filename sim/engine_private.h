@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Parts of the engine: engine.c (a run from begin to end), action.c (one action of a stage),
+ * steady.c (rounds that repeat). */
+#ifndef SIM_ENGINE_PRIVATE_H
+#define SIM_ENGINE_PRIVATE_H
+
+#include "sim/segment.h"
+
+/* When a boundary value reaches a stage and when its sender had it ready. */
+typedef struct {
+    sim_time at, left;
+} sim_parcel;
+
+/* Values on their way to a stage in one direction, in the order it takes them. */
+typedef struct {
+    sim_parcel *parcel;
+    size_t taken, sent;
+} sim_queue;
+
+typedef struct {
+    sim_state state;
+    sim_pass_id pending; /* pass whose gradients wait for their reduction */
+    size_t next;         /* action */
+    sim_account account;
+    sim_time bubble, boundary;
+    sim_queue queue[2]; /* from the stage before, from the stage behind */
+} sim_stage_run;
+
+struct sim_engine {
+    sim_lowering *lowering;
+    sim_memo *memo;
+    sim_time *times;
+    size_t n_times;
+    unsigned char *room;
+    size_t n_room;
+    sim_stage_run *stage, *mark; /* mark: as they were a round ago */
+    size_t n_stages, n_marks;
+    sim_parcel *parcel, *marked_parcel;
+    size_t n_parcels, n_marked_parcels;
+};
+
+/* One run. */
+typedef struct {
+    sim_engine *engine;
+    const sim_job *job;
+    sim_runner runner;
+    bool split, gathers; /* backward in two actions; any block has gathered weights */
+    cs_error *err;
+} sim_iteration;
+
+/* Grows an array to at least `want` elements of `size` bytes. */
+CS_MUST_USE cs_status sim__reserve(void *pointer, size_t *have, size_t want, size_t size,
+                                   cs_error *err);
+
+/* The pass `ahead` blocks after the start of an action if it needs gathered weights, else none. */
+sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action, int64_t ahead);
+
+/* Runs `n` passes in one context beside the reductions left before it. */
+CS_MUST_USE cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context,
+                                      int64_t n, sim_exit *leave);
+
+/* Runs the actions of a stage before `until` that do not wait for a value that is not there yet. */
+CS_MUST_USE cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *progress);
+
+/* Runs all actions of all stages; rounds that repeat are taken at once.  CS_EDEADLOCK when stages
+ * wait for each other. */
+CS_MUST_USE cs_status sim__run_actions(sim_iteration *it);
+
+extern const sim_pass_id sim__no_pass;
+
+#endif
