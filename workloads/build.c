@@ -199,6 +199,7 @@ static void block_build(wl__build *b, const wl__block *block, bool recompute, wl
     out->forward = wl__forward(b);
     blocks->redundant[index] = b->redundant;
     blocks->again[index] = blocks->flash[index] = 0.0;
+    out->backward.output = out->backward_last.output = WL_DEP_INPUT;
     if (b->training) {
         wl__backward(b, &out->backward, &out->backward_last);
         blocks->redundant[index] += b->redundant;
