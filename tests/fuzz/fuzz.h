@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What a fuzz target provides: the entry that libFuzzer calls, and seeds for the driver. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Number of built-in seeds, and seed k written into `bytes`; returns its length. */
+size_t fuzz_seeds(void);
+size_t fuzz_seed(size_t k, uint8_t *bytes, size_t capacity);
+
+#endif
