@@ -128,10 +128,10 @@ static void gathers_fill(const wl__build *b, wl_block *out)
         const double shard = wl__shard_size(b, (wl__bucket)k);
         wl_gather *gather = &out->gather[out->n_gathers];
 
-        if (b->parameters.local[k] <= 0.0 || shard <= 1.0)
+        if (b->parameters.used[k] <= 0.0 || shard <= 1.0)
             continue;
         gather->group = wl__bucket_group((wl__bucket)k);
-        gather->bytes = wl__flat(b->parameters.local[k], shard) * b->bytes.weight;
+        gather->bytes = wl__flat(b->parameters.used[k], shard) * b->bytes.weight;
         gather->part = shard < members ? (int32_t)shard : 0;
         gather->part_stride = shard < members ? 1 : 0;
         out->gathered_bytes += gather->bytes;

@@ -103,7 +103,9 @@ static double converted_bytes(const wl__build *b, size_t o)
     double bytes = 0.0;
 
     for (size_t i = 0; i < op->n_data; i++)
-        if (!wl__layout_equal(b->plan[o].need[i], b->home[op->in[i]]) && !wl__rings(b, op))
+        if (wl__rings(b, op) && i > 0) /* the chunk at work and the one arriving */
+            bytes += 2.0 * b->plain[op->in[i]];
+        else if (!wl__layout_equal(b->plan[o].need[i], b->home[op->in[i]]))
             bytes += wl__elements(b, &b->block->tensor[op->in[i]], b->plan[o].need[i]) *
                      wl__element_bytes(b, &b->block->tensor[op->in[i]], false);
     return bytes;

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define MAX_SIZE INT64_C(1000000000000)
+#define MAX_SIZE   INT64_C(1000000000000)
+#define MAX_LAYERS 60000 /* a wl_segment counts in 16 bits */
 
 static const char *copy(wl_model *model, const char *text)
 {
@@ -312,7 +313,7 @@ static cs_status stack_entry(const cs_doc *doc, const cs_node *node, wl_model *m
         CS_TRY(cs_node_check_keys(doc, node, keys, CS_COUNT(keys), err));
         CS_TRY(cs_node_require(doc, node, "block", &name, err));
         CS_TRY(cs_node_require(doc, node, "count", &count, err));
-        CS_TRY(cs_node_int(doc, count, 1, 60000, &entry->count, err));
+        CS_TRY(cs_node_int(doc, count, 1, MAX_LAYERS, &entry->count, err));
         entry->layer = true;
     }
     CS_TRY(cs_node_enum(doc, name, names, model->n_blocks, &index, err));
@@ -432,6 +433,8 @@ cs_status wl__model_read(const cs_doc *doc, wl_model *model, cs_error *err)
     CS_TRY(op_names_fill(model, err));
     if (!wl__model_facts(model))
         return cs_doc_fail(doc, node, err, "the model has more than 9e15 parameters");
+    if (model->facts.layers > MAX_LAYERS)
+        return cs_doc_fail(doc, node, err, "the model has more than %d layers", MAX_LAYERS);
 done:
     return status;
 }

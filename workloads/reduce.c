@@ -37,14 +37,15 @@ static void parameter_add(wl__build *b, int16_t t, wl__parameters *out)
     double exact = n;
     wl__bucket bucket = WL__DENSE;
 
-    if (tensor->tie_block >= 0 && b->config->pp == 1)
-        return; /* lives in its own block of the same stage */
     for (size_t d = 0; d < tensor->rank; d++) {
         exact *= b->exact[tensor->dim[d]] / b->size[tensor->dim[d]];
         if (b->model->dim[tensor->dim[d]].role == WL__EXPERTS && op->class == WL__CLASS_EXPERT &&
             b->axis[WL_EP] > 1)
             bucket = WL__EXPERT;
     }
+    out->used[bucket] += n;
+    if (tensor->tie_block >= 0 && b->config->pp == 1)
+        return; /* lives in its own block of the same stage */
     out->local[bucket] += n;
     out->padded[bucket] += n - exact;
     if (tensor->tied)

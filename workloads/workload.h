@@ -68,7 +68,25 @@ typedef struct {
 typedef struct wl_model wl_model;
 
 /* Reads a model file, or a Hugging Face config.json (told by its content).  CS_ESCHEMA with the
- * position for operators whose letters do not fit.  The caller owns *out. */
+ * position for operators whose letters do not fit.  The caller owns *out.
+ *
+ * A model file has `model: 1`, `name:` and
+ *   dims:    name: {role: R, size: N}; R is batch, sequence, capacity (no size: they come from the
+ *            workload), hidden, heads, kv_heads, head_dim, ffn, vocabulary, experts (with top_k),
+ *            or none.  Behaviour follows from roles and operators, never from names.
+ *   blocks:  name: with `input:` {tensor: dims} (or `data:` for what needs no gradient),
+ *            `parameters:` {tensor: dims, or {tie: block.parameter}}, `ops:`, `output:` (default:
+ *            the last operator).
+ *   ops:     {name: q, einsum: "b s d, d h e -> b s h e", in: [x, wq, bias]} or
+ *            {name: a, kernel: K, in: [activations..., parameters...]}; the name is the result's.
+ *            Kernels (workloads/kernels.c): attention (q, k, v; `causal:`, `cache:`), rms_norm,
+ *            layer_norm, activation, gated_activation, multiply, add, position, embedding,
+ *            cross_entropy, router, dispatch, combine, pool, convolution, scan, interaction; those
+ *            whose result has other dimensions take `shape:`.
+ *   stack:   blocks in order; a counted entry {block: layer, count: 96} is a run of layers, which
+ *            spread over pipeline stages; what stands before is on the first stage, after on the
+ *            last.
+ * Sizes that experts see: capacity = tokens * top_k / experts. */
 CS_MUST_USE cs_status wl_model_load(const char *path, wl_model **out, cs_error *err);
 /* The same from `length` bytes of text; `name` stands for the file in messages. */
 CS_MUST_USE cs_status wl_model_parse(const char *text, size_t length, const char *name,

@@ -209,6 +209,7 @@ typedef enum { WL__DENSE, WL__EXPERT, WL__N_BUCKETS } wl__bucket;
 typedef struct {
     double local[WL__N_BUCKETS];  /* held before sharding over data */
     double padded[WL__N_BUCKETS]; /* of these, vocabulary padding */
+    double used[WL__N_BUCKETS];   /* to gather for a pass: with a tied table of the same stage */
     double tied;                  /* of the dense ones: shared by two blocks */
     double over_tp;               /* gradient is a partial sum over tp */
     double over_replicas;         /* likewise over the replicas of K, V heads */
