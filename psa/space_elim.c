@@ -186,18 +186,14 @@ static bool index_groups(psa_space *space, psa__bucket *bucket, const uint64_t *
     uint64_t slots = 16;
 
     bucket->dense = bucket->n_slots <= 4 * (uint64_t)bucket->n_groups + 1024;
-    if (!bucket->dense) {
-        while (slots < 2 * (uint64_t)bucket->n_groups)
-            slots *= 2;
-        bucket->n_slots = slots;
-        bucket->key = cs_arena_alloc(space->arena, (bucket->n_groups + 1) * sizeof *bucket->key);
-        if (bucket->key == NULL)
-            return false;
-        memcpy(bucket->key, group_key, bucket->n_groups * sizeof *bucket->key);
-    }
+    while (!bucket->dense && slots < 2 * (uint64_t)bucket->n_groups)
+        slots *= 2;
+    bucket->n_slots = bucket->dense ? bucket->n_slots : slots;
+    bucket->key = cs_arena_alloc(space->arena, (bucket->n_groups + 1) * sizeof *bucket->key);
     bucket->slot = cs_arena_alloc(space->arena, bucket->n_slots * sizeof *bucket->slot);
-    if (bucket->slot == NULL)
+    if (bucket->key == NULL || bucket->slot == NULL)
         return false;
+    memcpy(bucket->key, group_key, bucket->n_groups * sizeof *bucket->key);
     for (size_t g = 0; g < bucket->n_groups; g++) {
         uint64_t at = bucket->dense ? group_key[g] : cs_mix64(group_key[g]) & (slots - 1);
         while (!bucket->dense && bucket->slot[at] != 0)

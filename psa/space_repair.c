@@ -4,14 +4,17 @@
  * variable takes the allowed value nearest to the wanted one; that alone never fails.  To keep one
  * variable as it is, the variables its bucket depends on (the path to its root) are searched first,
  * with conflict-directed backjumping (Prosser, Computational Intelligence 9, 1993): a dead end
- * changes the deepest variable that takes part in it. */
+ * changes the deepest variable that takes part in it.  Where that takes long, one pass up the path
+ * marks what the pinned value allows, and going down it again cannot fail. */
 #include "psa/space_private.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MAX_TRIES 20000 /* candidate values looked at before the pinned variable is given up */
-#define MAX_PATH  64    /* a longer path is not searched */
+#define MAX_TRIES   4000   /* candidate values looked at before the path is swept instead */
+#define MAX_PATH    64     /* a longer path is not searched */
+#define MAX_GROUPS  65536u /* of a path that is swept */
+#define MAX_ENTRIES 200000u
 
 typedef struct {
     const psa_space *space;
@@ -146,8 +149,8 @@ static size_t deepest(uint64_t set)
 }
 
 /* Searches the path, root first, for values under which the last bucket (the pinned one) may keep
- * its own. */
-static bool search_path(const repair *r, level *path, size_t n)
+ * its own.  1: found, 0: there are none, -1: it takes too long to tell. */
+static int search_path(const repair *r, level *path, size_t n)
 {
     const psa_space *space = r->space;
     size_t i = 0, tries = 0;
@@ -163,7 +166,7 @@ static bool search_path(const repair *r, level *path, size_t n)
         if (i == n - 1) {
             if (group >= 0 && psa__position(bucket, group, r->wanted[bucket->net]) >= 0) {
                 r->net[bucket->net] = r->wanted[bucket->net];
-                return true;
+                return 1;
             }
         } else if (group >= 0) {
             value = next_value(r, bucket, group, &path[i].last, &tries);
@@ -177,11 +180,103 @@ static bool search_path(const repair *r, level *path, size_t n)
         }
         blame = path[i].conflict | path[i].separator;
         if (blame == 0)
-            return false;
+            return 0;
         i = deepest(blame);
         path[i].conflict |= blame & ~(UINT64_C(1) << i);
     }
+    return -1;
+}
+
+/* Groups of the buckets on a path under which the pinned value remains possible. */
+typedef struct {
+    const level *path;
+    size_t n;
+    size_t first[MAX_PATH]; /* of each bucket in the set */
+    uint64_t bits[MAX_GROUPS / 64];
+} alive_set;
+
+static bool is_alive(const alive_set *set, size_t i, int32_t group)
+{
+    size_t at = group < 0 ? 0 : set->first[i] + (size_t)group;
+
+    return group >= 0 && (set->bits[at / 64] >> (at % 64) & 1) != 0;
+}
+
+/* Lays out the set; false when the path is too large to sweep. */
+static bool place_groups(const psa_space *space, alive_set *set)
+{
+    size_t groups = 0, entries = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        const psa__bucket *bucket = &space->bucket[set->path[i].bucket];
+        set->first[i] = groups;
+        groups += bucket->n_groups;
+        entries += bucket->start[bucket->n_groups];
+        if (groups > MAX_GROUPS || entries > MAX_ENTRIES)
+            return false;
+    }
+    memset(set->bits, 0, (groups + 63) / 64 * sizeof *set->bits);
+    return true;
+}
+
+/* Whether some value of the group leads to a living group of the next bucket on the path. */
+static bool leads_on(const repair *r, const alive_set *set, size_t i, size_t group)
+{
+    const psa__bucket *bucket = &r->space->bucket[set->path[i].bucket];
+
+    for (uint32_t s = 0; s < bucket->n_sep; s++)
+        r->net[bucket->sep[s]] = (int32_t)(bucket->key[group] / bucket->stride[s] %
+                                           (uint64_t)r->space->net[bucket->sep[s]].card);
+    for (size_t e = bucket->start[group]; e < bucket->start[group + 1]; e++) {
+        r->net[bucket->net] = bucket->value[e];
+        if (is_alive(set, i + 1, psa__group(&r->space->bucket[set->path[i + 1].bucket], r->net)))
+            return true;
+    }
     return false;
+}
+
+/* Upward pass. */
+static bool sweep_path(const repair *r, alive_set *set)
+{
+    const psa__bucket *last = &r->space->bucket[set->path[set->n - 1].bucket];
+
+    if (!place_groups(r->space, set))
+        return false;
+    for (size_t i = set->n; i-- > 0;) {
+        const psa__bucket *bucket = &r->space->bucket[set->path[i].bucket];
+        for (size_t g = 0; g < bucket->n_groups; g++) {
+            size_t at = set->first[i] + g;
+            bool alive = i == set->n - 1
+                             ? psa__position(last, (int32_t)g, r->wanted[last->net]) >= 0
+                             : leads_on(r, set, i, g);
+            set->bits[at / 64] |= (uint64_t)alive << (at % 64);
+        }
+    }
+    return is_alive(set, 0, 0);
+}
+
+/* Downward pass: the nearest values that lead on. */
+static bool descend_path(const repair *r, const level *path, size_t n)
+{
+    alive_set set;
+    size_t tries = 0;
+
+    set.path = path;
+    set.n = n;
+    if (!sweep_path(r, &set))
+        return false;
+    for (size_t i = 0; i + 1 < n; i++) {
+        const psa__bucket *bucket = &r->space->bucket[path[i].bucket];
+        int32_t group = psa__group(bucket, r->net);
+        candidate last = fresh(r);
+        do {
+            r->net[bucket->net] = next_value(r, bucket, group, &last, &tries);
+        } while (r->net[bucket->net] >= 0 &&
+                 !is_alive(&set, i + 1, psa__group(&r->space->bucket[path[i + 1].bucket], r->net)));
+    }
+    r->net[r->space->bucket[path[n - 1].bucket].net] =
+        r->wanted[r->space->bucket[path[n - 1].bucket].net];
+    return true;
 }
 
 static bool keep_pinned(const repair *r, size_t pinned)
@@ -190,11 +285,13 @@ static bool keep_pinned(const repair *r, size_t pinned)
     level path[MAX_PATH];
     bool settled[PSA__MAX_NETS] = {false};
     size_t net = space->var[pinned].net, n;
+    int found;
 
-    if (space->var[pinned].n_members == 0)
-        return false;
     n = build_path(space, space->net[net].bucket, path);
-    if (n == 0 || r->wanted[net] < 0 || !search_path(r, path, n))
+    if (n == 0 || r->wanted[net] < 0)
+        return false;
+    found = search_path(r, path, n);
+    if (found == 0 || (found < 0 && !descend_path(r, path, n)))
         return false;
     for (size_t i = 0; i < n; i++)
         settled[path[i].bucket] = true;
