@@ -143,7 +143,7 @@ sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action,
 static bool neighbour(const sim_iteration *it, const sim_action *action, size_t stage, bool sender,
                       size_t *at)
 {
-    size_t p = it->job->schedule->n_stages, v = it->job->schedule->n_chunks;
+    size_t p = it->job->schedule->pipeline.n_stages, v = it->job->schedule->pipeline.n_chunks;
     size_t position = action->chunk * p + stage;
     bool up = (action->kind == SIM_FORWARD) == sender;
 

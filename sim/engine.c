@@ -55,9 +55,9 @@ cs_status sim__reserve(void *pointer, size_t *have, size_t want, size_t size, cs
 /* Nothing has run; each stage has two empty queues. */
 static void reset_stages(sim_engine *engine, const sim_schedule *schedule)
 {
-    size_t room = schedule->n_chunks * (size_t)schedule->micro_batches;
+    size_t room = schedule->pipeline.n_chunks * (size_t)schedule->pipeline.micro_batches;
 
-    for (size_t s = 0; s < schedule->n_stages; s++) {
+    for (size_t s = 0; s < schedule->pipeline.n_stages; s++) {
         memset(&engine->stage[s], 0, sizeof engine->stage[s]);
         engine->stage[s].pending = sim__no_pass;
         for (size_t d = 0; d < 2; d++)
@@ -69,12 +69,13 @@ static cs_status prepare(sim_engine *engine, const sim_job *job, cs_error *err)
 {
     cs_status status;
     const sim_schedule *s = job->schedule;
-    size_t parcels = 2 * s->n_chunks * s->n_stages * (size_t)s->micro_batches;
+    size_t parcels =
+        2 * s->pipeline.n_chunks * s->pipeline.n_stages * (size_t)s->pipeline.micro_batches;
 
     sim__lowering_reset(engine->lowering, job);
     sim__memo_reset(engine->memo);
-    CS_TRY(
-        sim__reserve(&engine->stage, &engine->n_stages, s->n_stages, sizeof *engine->stage, err));
+    CS_TRY(sim__reserve(&engine->stage, &engine->n_stages, s->pipeline.n_stages,
+                        sizeof *engine->stage, err));
     CS_TRY(sim__reserve(&engine->parcel, &engine->n_parcels, parcels, sizeof *engine->parcel, err));
     reset_stages(engine, s);
 done:
@@ -148,11 +149,11 @@ cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_res
     for (size_t b = 0; b < job->program->n_blocks; b++)
         it.gathers = it.gathers || job->program->block[b].n_gathers > 0;
     CS_TRY(prepare(engine, job, err));
-    for (size_t stage = 0; stage < job->schedule->n_stages; stage++)
+    for (size_t stage = 0; stage < job->schedule->pipeline.n_stages; stage++)
         CS_TRY(begin_stage(&it, stage));
     CS_TRY(sim__run_actions(&it));
     out->latency = -1;
-    for (size_t stage = 0; stage < job->schedule->n_stages; stage++) {
+    for (size_t stage = 0; stage < job->schedule->pipeline.n_stages; stage++) {
         sim_time end;
         CS_TRY(end_stage(&it, stage, &end));
         if (end > out->latency)

@@ -16,6 +16,7 @@ typedef struct {
     sim_scratch *scratch;
     sim_layout layout;
     const wl_program *program;
+    sim_pipeline pipeline;
     bool unrolled;
     sim_timeline_fn timeline;
     void *timeline_context;
@@ -42,29 +43,28 @@ static cs_status begin(evaluation *e)
     return CS_OK;
 }
 
-/* Program and schedule of workload i. */
+/* Program of workload i, and the pipeline it runs in. */
 static cs_status enter_workload(evaluation *e, size_t i)
 {
     cs_status status;
-    const wl_config *w = &e->config->workload;
     const wl_workload *workload = &e->model->workloads[i];
 
-    CS_TRY(sim__program_get(e->scratch->programs, workload, i, w, &e->program, e->err));
-    CS_TRY(sim__schedule_make((wl_schedule)w->schedule, e->program->n_stages,
-                              e->program->stage[0].n_chunks, e->program->micro_batches,
-                              workload->mode != WL_TRAIN, &e->scratch->schedule, e->err));
+    CS_TRY(sim__program_get(e->scratch->programs, workload, i, &e->config->workload, &e->program,
+                            e->err));
+    e->pipeline = (sim_pipeline){e->program->n_stages, e->program->stage[0].n_chunks,
+                                 e->program->micro_batches, workload->mode != WL_TRAIN};
 done:
     return status;
 }
 
 static sim_peak fullest_stage(const evaluation *e)
 {
-    const sim_schedule *schedule = &e->scratch->schedule;
+    const wl_config *w = &e->config->workload;
     sim_peak peak = {.stage = 0};
 
-    for (size_t s = 0; s < schedule->n_stages; s++) {
-        wl_memory memory = wl_stage_memory(e->program, &e->config->workload, s,
-                                           schedule->in_flight[s] * (double)schedule->n_chunks);
+    for (size_t s = 0; s < e->pipeline.n_stages; s++) {
+        double held = sim__in_flight((wl_schedule)w->schedule, &e->pipeline, s);
+        wl_memory memory = wl_stage_memory(e->program, w, s, held * (double)e->pipeline.n_chunks);
         if (memory.total > peak.memory.total)
             peak = (sim_peak){memory, s};
     }
@@ -137,6 +137,8 @@ static cs_status simulate_workload(evaluation *e, size_t i, sim_engine_result *o
     cs_status status;
 
     CS_TRY(enter_workload(e, i));
+    CS_TRY(sim__schedule_make((wl_schedule)e->config->workload.schedule, &e->pipeline,
+                              &e->scratch->schedule, e->err));
     {
         sim_job job = {
             .program = e->program,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SLOTS = 1 << 14, MOST_PROBES = 8, N_PEAKS = 1 << 15 };
+enum { N_SLOTS = 1 << 14, MOST_PROBES = 8, N_PEAKS = 1 << 16 };
 
 typedef struct {
     uint64_t hash;

@@ -29,11 +29,10 @@ static const rule rules[] = {
     [WL_ZB_H2] = {2, 0, 2, true},
 };
 
-/* Writes actions of one stage and follows how many activations are held. */
+/* Writes actions of one stage. */
 typedef struct {
     sim_schedule *schedule;
     sim_action *next;
-    int64_t held, most_held;
     int64_t n_virtual; /* micro-batches times chunks */
 } writer;
 
@@ -41,7 +40,7 @@ typedef struct {
 static void put(writer *w, sim_action_kind kind, int64_t k)
 {
     const sim_schedule *schedule = w->schedule;
-    int64_t p = (int64_t)schedule->n_stages, v = (int64_t)schedule->n_chunks;
+    int64_t p = (int64_t)schedule->pipeline.n_stages, v = (int64_t)schedule->pipeline.n_chunks;
     int64_t chunk = k % (p * v) / p;
 
     if (v == 1)
@@ -53,14 +52,11 @@ static void put(writer *w, sim_action_kind kind, int64_t k)
         .chunk = (uint8_t)chunk,
         .micro_batch = (int32_t)(v == 1 ? k : k / (p * v) * p + k % p),
     };
-    w->held += kind == SIM_FORWARD;
-    if (w->held > w->most_held)
-        w->most_held = w->held;
 }
 
-static int64_t warm_up(const sim_schedule *schedule, const rule *r, int64_t stage, int64_t n)
+static int64_t warm_up(const sim_pipeline *pipeline, const rule *r, int64_t stage, int64_t n)
 {
-    int64_t p = (int64_t)schedule->n_stages, v = (int64_t)schedule->n_chunks;
+    int64_t p = (int64_t)pipeline->n_stages, v = (int64_t)pipeline->n_chunks;
     int64_t warm = r->per_later_stage < 0
                        ? n
                        : r->per_later_stage * (p - 1 - stage) + r->per_chunk * (v - 1) * p;
@@ -70,7 +66,7 @@ static int64_t warm_up(const sim_schedule *schedule, const rule *r, int64_t stag
 static void write_stage(writer *w, const rule *r, int64_t stage)
 {
     int64_t n = w->n_virtual;
-    int64_t warm = warm_up(w->schedule, r, stage, n);
+    int64_t warm = warm_up(&w->schedule->pipeline, r, stage, n);
     int64_t delay = r->delay_per_stage * stage;
     int64_t forward = 0, weight = 0;
 
@@ -80,17 +76,11 @@ static void write_stage(writer *w, const rule *r, int64_t stage)
         if (forward < n)
             put(w, SIM_FORWARD, forward++);
         put(w, SIM_BACKWARD, backward);
-        if (!r->split)
-            w->held--;
-        else if (backward >= delay) {
+        if (r->split && backward >= delay)
             put(w, SIM_WEIGHT, weight++);
-            w->held--;
-        }
     }
-    while (r->split && weight < n) {
+    while (r->split && weight < n)
         put(w, SIM_WEIGHT, weight++);
-        w->held--;
-    }
 }
 
 /* Marks the last action of each chunk that completes weight gradients. */
@@ -104,6 +94,20 @@ static void mark_last(sim_action *action, size_t n, size_t n_chunks, sim_action_
             }
 }
 
+/* Activations are held from a forward to the action that completes its gradients: most at the first
+ * backward, when w(s) + 1 forwards have run, and with weight gradients put off, that many more. */
+double sim__in_flight(wl_schedule kind, const sim_pipeline *pipeline, size_t stage)
+{
+    const rule *r = &rules[kind];
+    int64_t n = pipeline->micro_batches * (int64_t)pipeline->n_chunks;
+    int64_t held =
+        warm_up(pipeline, r, (int64_t)stage, n) + 1 + r->delay_per_stage * (int64_t)stage;
+
+    if (pipeline->forward_only)
+        held = 1;
+    return (double)(held < n ? held : n) / (double)pipeline->n_chunks;
+}
+
 static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
 {
     size_t *first;
@@ -115,32 +119,27 @@ static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
         s->action = action;
         s->capacity_actions = n_actions;
     }
-    if (s->capacity_stages < s->n_stages) {
-        double *in_flight = realloc(s->in_flight, s->n_stages * sizeof *in_flight);
-        if (in_flight == NULL)
-            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->n_stages);
-        s->in_flight = in_flight;
-        first = realloc(s->first, 3 * s->n_stages * sizeof *first);
+    if (s->capacity_stages < s->pipeline.n_stages) {
+        first = realloc(s->first, 3 * s->pipeline.n_stages * sizeof *first);
         if (first == NULL)
-            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->n_stages);
+            return cs_fail(err, CS_ENOMEM, "pipeline schedule of %zu stages", s->pipeline.n_stages);
         s->first = first;
-        s->capacity_stages = s->n_stages;
+        s->capacity_stages = s->pipeline.n_stages;
     }
     return CS_OK;
 }
 
 static void write_forward_only(writer *w)
 {
-    for (int64_t k = 0; k < w->n_virtual; k++) {
+    for (int64_t k = 0; k < w->n_virtual; k++)
         put(w, SIM_FORWARD, k);
-        w->held--;
-    }
 }
 
 static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
 {
-    s->phase[s->n_phases] = (sim_phase_plan){s->first + s->n_phases * s->n_stages, period, rounds};
-    for (size_t stage = 0; stage < s->n_stages; stage++)
+    s->phase[s->n_phases] =
+        (sim_phase_plan){s->first + s->n_phases * s->pipeline.n_stages, period, rounds};
+    for (size_t stage = 0; stage < s->pipeline.n_stages; stage++)
         s->phase[s->n_phases].first[stage] = s->n_actions;
     s->n_phases++;
 }
@@ -150,61 +149,58 @@ static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
  * Interleaved chunks repeat every p * v forwards. */
 static void find_phases(sim_schedule *s, const rule *r, int64_t n, bool forward_only)
 {
-    int64_t turn = s->n_chunks == 1 ? 1 : (int64_t)(s->n_stages * s->n_chunks);
+    int64_t turn =
+        s->pipeline.n_chunks == 1 ? 1 : (int64_t)(s->pipeline.n_stages * s->pipeline.n_chunks);
     bool apart = forward_only || r->per_later_stage < 0;
-    int64_t alternate = n - warm_up(s, r, 0, n) - r->delay_per_stage * ((int64_t)s->n_stages - 1);
+    int64_t alternate = n - warm_up(&s->pipeline, r, 0, n) -
+                        r->delay_per_stage * ((int64_t)s->pipeline.n_stages - 1);
 
     s->n_phases = 0;
     if (apart) {
         add_phase(s, (size_t)turn, n / turn);
-        memset(s->phase[0].first, 0, s->n_stages * sizeof *s->phase[0].first);
+        memset(s->phase[0].first, 0, s->pipeline.n_stages * sizeof *s->phase[0].first);
         if (!forward_only)
             add_phase(s, (size_t)turn, n / turn);
-        for (size_t stage = 0; !forward_only && stage < s->n_stages; stage++)
+        for (size_t stage = 0; !forward_only && stage < s->pipeline.n_stages; stage++)
             s->phase[1].first[stage] = (size_t)n;
     } else if (alternate > 0) {
         add_phase(s, (size_t)turn * (r->split ? 3 : 2), alternate / turn);
-        for (int64_t stage = 0; stage < (int64_t)s->n_stages; stage++)
+        for (int64_t stage = 0; stage < (int64_t)s->pipeline.n_stages; stage++)
             s->phase[0].first[stage] =
-                (size_t)(warm_up(s, r, stage, n) + 2 * r->delay_per_stage * stage);
+                (size_t)(warm_up(&s->pipeline, r, stage, n) + 2 * r->delay_per_stage * stage);
     }
     add_phase(s, 0, 0);
     s->n_phases--;
 }
 
-cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
-                             int64_t micro_batches, bool forward_only, sim_schedule *out,
+cs_status sim__schedule_make(wl_schedule kind, const sim_pipeline *pipeline, sim_schedule *out,
                              cs_error *err)
 {
     cs_status status;
     const rule *r = &rules[kind];
-    size_t kinds = forward_only ? 1 : r->split ? 3 : 2;
-    int64_t n = micro_batches * (int64_t)n_chunks;
+    size_t kinds = pipeline->forward_only ? 1 : r->split ? 3 : 2, p = pipeline->n_stages;
+    int64_t m = pipeline->micro_batches, n = m * (int64_t)pipeline->n_chunks;
 
-    if (n_chunks > 1 && micro_batches % (int64_t)n_stages != 0)
+    if (pipeline->n_chunks > 1 && m % (int64_t)p != 0)
         return cs_fail(err, CS_EINVAL,
                        "interleaved schedule: %lld micro-batches %% %zu stages = %lld, must be 0",
-                       (long long)micro_batches, n_stages,
-                       (long long)(micro_batches % (int64_t)n_stages));
-    if (n < 1 || n > MOST_ACTIONS / 3 || (size_t)n * kinds > MOST_ACTIONS / n_stages)
+                       (long long)m, p, (long long)(m % (int64_t)p));
+    if (n < 1 || n > MOST_ACTIONS / 3 || (size_t)n * kinds > MOST_ACTIONS / p)
         return cs_fail(err, CS_EINVAL, "%lld micro-batches over %zu stages are too many actions",
-                       (long long)micro_batches, n_stages);
-    out->n_stages = n_stages;
-    out->n_chunks = n_chunks;
-    out->micro_batches = micro_batches;
+                       (long long)m, p);
+    out->pipeline = *pipeline;
     out->n_actions = (size_t)n * kinds;
-    CS_TRY(reserve(out, out->n_actions * n_stages, err));
-    for (size_t stage = 0; stage < n_stages; stage++) {
+    CS_TRY(reserve(out, out->n_actions * p, err));
+    for (size_t stage = 0; stage < p; stage++) {
         sim_action *first = out->action + stage * out->n_actions;
         writer w = {.schedule = out, .next = first, .n_virtual = n};
-        if (forward_only)
+        if (pipeline->forward_only)
             write_forward_only(&w);
         else
             write_stage(&w, r, (int64_t)stage);
-        mark_last(first, out->n_actions, n_chunks, r->split ? SIM_WEIGHT : SIM_BACKWARD);
-        out->in_flight[stage] = (double)w.most_held / (double)n_chunks;
+        mark_last(first, out->n_actions, pipeline->n_chunks, r->split ? SIM_WEIGHT : SIM_BACKWARD);
     }
-    find_phases(out, r, n, forward_only);
+    find_phases(out, r, n, pipeline->forward_only);
 done:
     return status;
 }
@@ -212,7 +208,6 @@ done:
 void sim__schedule_fini(sim_schedule *schedule)
 {
     free(schedule->action);
-    free(schedule->in_flight);
     free(schedule->first);
     *schedule = (sim_schedule){0};
 }

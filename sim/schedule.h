@@ -24,13 +24,17 @@ typedef struct {
     int64_t rounds;
 } sim_phase_plan;
 
+/* What a schedule is made for. */
 typedef struct {
-    size_t n_stages, n_chunks;
+    size_t n_stages, n_chunks; /* chunks: virtual stages */
     int64_t micro_batches;
+    bool forward_only;
+} sim_pipeline;
+
+typedef struct {
+    sim_pipeline pipeline;
     size_t n_actions;   /* per stage */
     sim_action *action; /* n_stages x n_actions */
-    double *in_flight;  /* per stage: most micro-batches whose activations are held, a chunk
-                           counting 1/n_chunks */
     /* The repeating phases in order; phase[n_phases].first is the end of the schedule. */
     sim_phase_plan phase[3];
     size_t n_phases;
@@ -40,9 +44,11 @@ typedef struct {
 
 /* Fills *out (its arrays grow as needed and are kept).  CS_EINVAL: interleaved with
  * micro_batches % n_stages != 0, or more than 2^24 actions.  O(actions). */
-CS_MUST_USE cs_status sim__schedule_make(wl_schedule kind, size_t n_stages, size_t n_chunks,
-                                         int64_t micro_batches, bool forward_only,
+CS_MUST_USE cs_status sim__schedule_make(wl_schedule kind, const sim_pipeline *pipeline,
                                          sim_schedule *out, cs_error *err);
 void sim__schedule_fini(sim_schedule *schedule);
+
+/* Most micro-batches whose activations a stage holds at a time, a chunk counting 1/n_chunks. */
+double sim__in_flight(wl_schedule kind, const sim_pipeline *pipeline, size_t stage);
 
 #endif

@@ -24,7 +24,7 @@ static cs_status run_until(sim_iteration *it, const sim_phase_plan *plan, int64_
     while (progress) {
         progress = false;
         done = true;
-        for (size_t stage = 0; stage < schedule->n_stages; stage++) {
+        for (size_t stage = 0; stage < schedule->pipeline.n_stages; stage++) {
             size_t until = plan->first[stage] + plan->period * (size_t)rounds;
             CS_TRY(sim__run_stage(it, stage, until, &progress));
             done = done && it->engine->stage[stage].next >= until;
@@ -32,7 +32,7 @@ static cs_status run_until(sim_iteration *it, const sim_phase_plan *plan, int64_
         if (done)
             return CS_OK;
     }
-    for (size_t stage = 0; stage < schedule->n_stages; stage++)
+    for (size_t stage = 0; stage < schedule->pipeline.n_stages; stage++)
         if (it->engine->stage[stage].next < plan->first[stage] + plan->period * (size_t)rounds)
             return cs_fail(it->err, CS_EDEADLOCK,
                            "pipeline schedule: stage %zu waits for ever at its action %zu", stage,
@@ -46,7 +46,7 @@ static cs_status mark(sim_iteration *it)
 {
     cs_status status;
     sim_engine *engine = it->engine;
-    size_t n = it->job->schedule->n_stages, k = 0;
+    size_t n = it->job->schedule->pipeline.n_stages, k = 0;
 
     CS_TRY(sim__reserve(&engine->mark, &engine->n_marks, n, sizeof *engine->mark, it->err));
     memcpy(engine->mark, engine->stage, n * sizeof *engine->mark);
@@ -131,7 +131,7 @@ static cs_status run_phase(sim_iteration *it, const sim_phase_plan *plan)
 {
     cs_status status;
     sim_engine *engine = it->engine;
-    size_t n = it->job->schedule->n_stages;
+    size_t n = it->job->schedule->pipeline.n_stages;
     int64_t last = plan->rounds - tail_rounds(it);
 
     CS_TRY(run_until(it, plan, 0));

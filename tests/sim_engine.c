@@ -150,7 +150,7 @@ static void random_job_make(cs_rng *rng, random_job *job)
                                 .stage = job->stage,
                                 .n_stages = (size_t)split[2],
                                 .op_names = names,
-                                .micro_batches = 1 + below(rng, 12),
+                                .micro_batches = 1 + below(rng, 24),
                                 .boundary_bytes = 1e5 * below(rng, 1000)};
 }
 
@@ -163,9 +163,9 @@ typedef struct {
 static void run(tools *t, const random_job *r, bool unrolled, sim_engine_result *out)
 {
     cs_error err = {""};
-    assert_int_equal(sim__schedule_make((wl_schedule)r->config.schedule, r->program.n_stages, 1,
-                                        r->program.micro_batches, false, &t->schedule, &err),
-                     CS_OK);
+    const sim_pipeline pipeline = {r->program.n_stages, 1, r->program.micro_batches, false};
+    assert_int_equal(
+        sim__schedule_make((wl_schedule)r->config.schedule, &pipeline, &t->schedule, &err), CS_OK);
     sim_job job = {.program = &r->program,
                    .config = &r->config,
                    .network = &r->network,

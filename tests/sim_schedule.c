@@ -61,6 +61,23 @@ static void toy_make(toy *t, size_t p, size_t v, int64_t m, wl_schedule schedule
                             .reshard = 1};
 }
 
+/* Counted along the actions: from a forward to the action that completes its gradients. */
+static double most_held(const sim_schedule *schedule, size_t stage)
+{
+    const sim_action *action = schedule->action + stage * schedule->n_actions;
+    bool split = false;
+    int held = 0, most = 0;
+
+    for (size_t i = 0; i < schedule->n_actions; i++)
+        split = split || action[i].kind == SIM_WEIGHT;
+    for (size_t i = 0; i < schedule->n_actions; i++) {
+        held += action[i].kind == SIM_FORWARD;
+        most = held > most ? held : most;
+        held -= action[i].kind == (split ? SIM_WEIGHT : SIM_BACKWARD);
+    }
+    return (double)most / (double)schedule->pipeline.n_chunks;
+}
+
 static void toy_run(toy *t, bool unrolled, sim_engine_result *out, double *in_flight)
 {
     cs_error err = {""};
@@ -77,10 +94,10 @@ static void toy_run(toy *t, bool unrolled, sim_engine_result *out, double *in_fl
                                .bandwidth_bytes_per_s = 1e9,
                                .oversubscription = 1};
     assert_int_equal(sim_order_parse("tp sp ep dp pp", &order, &err), CS_OK);
-    assert_int_equal(sim__schedule_make((wl_schedule)t->config.schedule, t->program.n_stages,
-                                        t->program.stage[0].n_chunks, t->program.micro_batches,
-                                        false, &schedule, &err),
-                     CS_OK);
+    sim_pipeline pipeline = {t->program.n_stages, t->program.stage[0].n_chunks,
+                             t->program.micro_batches, false};
+    assert_int_equal(
+        sim__schedule_make((wl_schedule)t->config.schedule, &pipeline, &schedule, &err), CS_OK);
     sim_job job = {.program = &t->program,
                    .config = &t->config,
                    .network = &network,
@@ -92,7 +109,10 @@ static void toy_run(toy *t, bool unrolled, sim_engine_result *out, double *in_fl
                    .unrolled = unrolled};
     if (sim__engine_run(engine, &job, out, &err) != CS_OK)
         fail_msg("%s", err.text);
-    *in_flight = schedule.in_flight[0];
+    *in_flight = most_held(&schedule, 0);
+    for (size_t s = 0; s < pipeline.n_stages; s++)
+        assert_close(most_held(&schedule, s),
+                     sim__in_flight((wl_schedule)t->config.schedule, &pipeline, s), 0);
     sim__schedule_fini(&schedule);
     sim_route_cache_destroy(routes);
     sim__engine_destroy(engine);
@@ -168,8 +188,8 @@ static void test_interleaving_needs_whole_rounds(void **state)
     sim_schedule schedule = {0};
     cs_error err;
     (void)state;
-    assert_int_equal(sim__schedule_make(WL_INTERLEAVED, 4, 2, 6, false, &schedule, &err),
-                     CS_EINVAL);
+    const sim_pipeline pipeline = {4, 2, 6, false};
+    assert_int_equal(sim__schedule_make(WL_INTERLEAVED, &pipeline, &schedule, &err), CS_EINVAL);
     assert_string_equal(err.text,
                         "interleaved schedule: 6 micro-batches % 4 stages = 2, must be 0");
     sim__schedule_fini(&schedule);
