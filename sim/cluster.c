@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest time of one node that is accepted, ns (146 years, with the rest of the run). */
-#define MAX_NODE_NS (SIM__ASTRA_MAX_NS / 4)
+/* Longest time of one node that is accepted (36 years in ns, 13 days in ps). */
+#define MAX_NODE_TICKS (SIM__ASTRA_MAX_NS / 4)
 
 void sim__cluster_fail(sim__cluster *c, cs_status status, const char *fmt, ...)
 {
@@ -48,64 +48,68 @@ static void account(sim__cluster *c, sim__rank *rank)
     rank->changed = c->engine->now;
 }
 
-/* ---- durations ---- */
+/* ---- durations, in ticks ---- */
 
-static int64_t replayed_ns(const wl_trace_node *node)
+static int64_t ticks_of(const sim__cluster *c, double ns)
 {
-    const int64_t ns = node->duration_ps / 1000;
+    const double ticks = ns * (double)c->ticks_per_ns;
 
-    return ns < 1 ? 1 : ns;
+    return ticks < (double)MAX_NODE_TICKS ? (int64_t)ticks : MAX_NODE_TICKS + 1;
 }
 
-/* Roofline: floor(ops / min(peak, bandwidth * ops / bytes)). */
-static int64_t roofline_ns(const sim__cluster *c, const wl_trace_node *node)
+/* As ASTRA-sim: whole ns, at least one; contention: as it stands. */
+static int64_t replayed_ticks(const sim__cluster *c, const wl_trace_node *node)
+{
+    if (c->ticks_per_ns == 1000)
+        return node->duration_ps < MAX_NODE_TICKS ? node->duration_ps : MAX_NODE_TICKS + 1;
+    return node->duration_ps < 1000 ? 1 : node->duration_ps / 1000;
+}
+
+/* Roofline: ops / min(peak, bandwidth * ops / bytes), ns. */
+static int64_t roofline_ticks(const sim__cluster *c, const wl_trace_node *node)
 {
     const sim_astra_system *system = &c->astra->system;
     const double ops = (double)node->num_ops, bytes = (double)node->tensor_size;
     const double reachable = system->local_mem_bytes_per_s * (ops / bytes);
     const double rate = reachable < system->peak_flops ? reachable : system->peak_flops;
-    const double ns =
-        node->num_ops == 0 ? bytes / system->local_mem_bytes_per_s * 1e9 : ops / rate * 1e9;
 
-    return ns < (double)MAX_NODE_NS ? (int64_t)ns : MAX_NODE_NS + 1;
+    return ticks_of(c, node->num_ops == 0 ? bytes / system->local_mem_bytes_per_s * 1e9
+                                          : ops / rate * 1e9);
 }
 
 static bool uses_roofline(const sim__cluster *c, const wl_trace_node *node)
 {
-    return c->astra->system.roofline && !c->astra->system.replay_only &&
-           node->type == WL_NODE_COMP && (node->flags & WL_NODE_CPU) == 0 && node->num_ops >= 0 &&
-           node->tensor_size >= 0;
+    if (!c->astra->system.roofline || c->astra->system.replay_only || node->type != WL_NODE_COMP ||
+        (node->flags & WL_NODE_CPU) != 0 || node->num_ops < 0 || node->tensor_size < 0)
+        return false;
+    return c->contention.net == NULL || node->duration_ps == 0;
 }
 
-static int64_t memory_ns(const sim__cluster *c, const wl_trace_node *node)
+static int64_t memory_ticks(const sim__cluster *c, const wl_trace_node *node)
 {
     const double rate = c->astra->system.local_mem_bytes_per_s;
-    double ns;
 
     if (node->duration_ps > 0 || node->tensor_size < 0 || rate <= 0.0)
-        return replayed_ns(node);
-    ns = (double)node->tensor_size / rate * 1e9;
-    return ns < (double)MAX_NODE_NS ? (int64_t)ns : MAX_NODE_NS + 1;
+        return replayed_ticks(c, node);
+    return ticks_of(c, (double)node->tensor_size / rate * 1e9);
 }
 
-static int64_t node_ns(const sim__cluster *c, uint32_t index)
+static int64_t node_ticks(const sim__cluster *c, uint32_t index)
 {
     const wl_trace_node *node = &c->trace->node[index];
     const bool slow = c->options->slow_factor > 0.0 &&
                       c->trace->rank[c->rank_of[index]].rank == c->options->slow_rank;
-    int64_t ns;
+    int64_t ticks;
 
     if (uses_roofline(c, node))
-        ns = roofline_ns(c, node);
+        ticks = roofline_ticks(c, node);
     else if (node->type == WL_NODE_MEM_LOAD || node->type == WL_NODE_MEM_STORE)
-        ns = memory_ns(c, node);
+        ticks = memory_ticks(c, node);
     else
-        ns = replayed_ns(node);
-    if (slow && node->type == WL_NODE_COMP) {
-        const double scaled = (double)ns * c->options->slow_factor;
-        ns = scaled < (double)MAX_NODE_NS ? (int64_t)scaled : MAX_NODE_NS + 1;
-    }
-    return ns;
+        ticks = replayed_ticks(c, node);
+    if (slow && node->type == WL_NODE_COMP)
+        ticks = ticks_of(c, (double)ticks / (double)c->ticks_per_ns * c->options->slow_factor);
+    return ticks;
 }
 
 /* ---- issue and end ---- */
@@ -130,21 +134,30 @@ static bool is_launch_only(const wl_trace_node *node)
 
 static void start_timed(sim__cluster *c, uint32_t index)
 {
-    const int64_t ns = node_ns(c, index);
+    const int64_t ticks = node_ticks(c, index);
     const uint32_t r = c->rank_of[index];
     const bool counts =
         sim__cluster_place(c, index) == SIM__PLACE_GPU ||
         (c->astra->system.replay_only && (c->trace->node[index].flags & WL_NODE_CPU) == 0);
     char text[160];
 
-    if (ns > MAX_NODE_NS || c->engine->now > SIM__ASTRA_MAX_NS - MAX_NODE_NS) {
-        sim__cluster_fail(c, CS_EINVAL, "%s: the run takes longer than 146 years",
+    if (ticks > MAX_NODE_TICKS || c->engine->now > SIM__ASTRA_MAX_NS - MAX_NODE_TICKS) {
+        sim__cluster_fail(c, CS_EINVAL, "%s: the run takes longer than the clock can count",
                           sim__cluster_node_text(c, index, text));
         return;
     }
     if (counts)
-        c->rank[r].times.compute_ns += ns;
-    sim__astra_engine_timer(c->engine, c->trace->rank[r].rank, ns, index);
+        c->rank[r].times.compute_ns += ticks;
+    sim__astra_engine_timer(c->engine, c->trace->rank[r].rank, ticks, index);
+}
+
+bool sim__cluster_is_collective(const sim__cluster *c, uint32_t index)
+{
+    const wl_trace_node *node = &c->trace->node[index];
+
+    if (node->type != WL_NODE_COLL || c->astra->system.replay_only || is_launch_only(node))
+        return false;
+    return node->comm != WL_CHAKRA_BROADCAST || c->contention.net != NULL;
 }
 
 static void start_collective(sim__cluster *c, uint32_t index)
@@ -152,11 +165,9 @@ static void start_collective(sim__cluster *c, uint32_t index)
     const wl_trace_node *node = &c->trace->node[index];
     char text[160];
 
-    if (is_launch_only(node))
-        start_timed(c, index);
-    else if (node->comm != WL_CHAKRA_BROADCAST)
+    if (sim__cluster_is_collective(c, index))
         sim__cluster_collective(c, index);
-    else if (node->duration_ps > 0) /* as ASTRA-sim: replayed */
+    else if (node->duration_ps > 0 || is_launch_only(node)) /* a broadcast is replayed */
         start_timed(c, index);
     else
         sim__cluster_fail(c, CS_EINVAL,
@@ -173,8 +184,8 @@ static void resolve(sim__cluster *c, uint32_t index)
     rank->n_done++;
     rank->times.total_ns = c->engine->now;
     if (c->options->on_node != NULL)
-        c->options->on_node(c->options->context, c->rank_of[index], index, c->started[index],
-                            c->engine->now);
+        c->options->on_node(c->options->context, c->rank_of[index], index,
+                            c->started[index] / c->ticks_per_ns, c->engine->now / c->ticks_per_ns);
     for (uint32_t e = c->child_first[index]; e < c->child_first[index + 1]; e++)
         if (--c->pending[c->child[e]] == 0)
             sim__cluster_make_ready(c, c->child[e]);
@@ -249,9 +260,14 @@ static void on_timer(void *context, uint32_t npu, uint32_t node)
     sim__cluster_finish(context, node);
 }
 
-static void on_arrived(void *context, uint32_t node)
+static void on_arrived(void *context, uint32_t value)
 {
-    sim__cluster_arrived(context, node);
+    sim__cluster *c = context;
+
+    if (c->contention.net != NULL)
+        sim__contention_note(c, value);
+    else
+        sim__cluster_arrived(c, value);
 }
 
 static void on_done(void *context, uint32_t member, uint64_t user)
@@ -275,6 +291,24 @@ static cs_status check_sizes(const wl_trace *trace, const sim_astra *astra, cs_e
     return CS_OK;
 }
 
+/* The engine sees the sizes of the network only. */
+static void take_shape(sim__cluster *c)
+{
+    const sim_network *net = c->options->network;
+    sim_astra_system *system = &c->shape.system;
+
+    c->shape.network.n_dims = net->n_dims;
+    c->shape.network.npus = 1;
+    for (size_t d = 0; d < net->n_dims; d++) {
+        c->shape.network.dim[d].n = net->dim[d].n;
+        c->shape.network.npus *= net->dim[d].n;
+    }
+    system->active_chunks = system->queues_per_dim = system->splits = 1;
+    system->peak_flops = c->options->peak_flops;
+    system->local_mem_bytes_per_s = c->options->memory_bytes_per_s;
+    system->roofline = system->peak_flops > 0.0 && system->local_mem_bytes_per_s > 0.0;
+}
+
 static cs_status create(sim__cluster *c, cs_error *err)
 {
     const sim__hooks hooks = {
@@ -282,14 +316,20 @@ static cs_status create(sim__cluster *c, cs_error *err)
     const uint32_t n = c->trace->n_ranks;
     cs_status status;
 
-    CS_TRY(sim__astra_engine_create(c->astra, c->options->backend, &hooks, &c->engine, err));
+    CS_TRY(sim__astra_engine_create(
+        c->astra, c->contention.net == NULL ? c->options->backend : SIM_ASTRA_UNAWARE, &hooks,
+        &c->engine, err));
     CS_TRY(sim__cluster_graph(c, err));
+    if (c->contention.net != NULL)
+        CS_TRY(sim__contention_create(c, err));
     c->rank = calloc((size_t)n + 1, sizeof *c->rank);
     c->group_stream = calloc((size_t)c->trace->n_groups + 1, sizeof *c->group_stream);
     c->result->rank = calloc((size_t)n + 1, sizeof *c->result->rank);
     c->result->n_ranks = n;
     if (c->rank == NULL || c->group_stream == NULL || c->result->rank == NULL)
         return cs_fail(err, CS_ENOMEM, "%u ranks", n);
+    if (c->options->streams_by_dimension)
+        CS_TRY(sim__cluster_number(c, err));
     for (uint32_t r = 0; r < n; r++) {
         c->rank[r].fresh = SIM__NONE;
         for (int p = 0; p < SIM__N_PLACES; p++)
@@ -302,6 +342,7 @@ done:
 static void destroy(sim__cluster *c)
 {
     sim__cluster_streams_fini(c);
+    sim__contention_destroy(c);
     sim__astra_engine_destroy(c->engine);
     sim__astra_engine_destroy(c->side);
     free(c->rank);
@@ -316,6 +357,7 @@ static void destroy(sim__cluster *c)
     free(c->state);
     free(c->started);
     free(c->group_stream);
+    free(c->number);
     free(c->channel);
     free(c->side_end);
 }
@@ -355,6 +397,11 @@ static void summarize(sim__cluster *c)
     for (uint32_t r = 0; r < out->n_ranks; r++) {
         sim_cluster_rank *times = &out->rank[r];
         *times = c->rank[r].times;
+        times->total_ns /= c->ticks_per_ns;
+        times->compute_ns /= c->ticks_per_ns;
+        times->hidden_ns /= c->ticks_per_ns;
+        times->comm_ns /= c->ticks_per_ns;
+        times->idle_ns /= c->ticks_per_ns;
         times->exposed_ns = times->total_ns - times->compute_ns;
         out->max_ns = times->total_ns > out->max_ns ? times->total_ns : out->max_ns;
         out->min_ns = r == 0 || times->total_ns < out->min_ns ? times->total_ns : out->min_ns;
@@ -371,11 +418,20 @@ static void summarize(sim__cluster *c)
 cs_status sim_cluster_run(const wl_trace *trace, const sim_cluster_options *options,
                           sim_cluster_result *out, cs_error *err)
 {
-    sim__cluster c = {.trace = trace, .options = options, .astra = options->astra, .result = out};
+    sim__cluster c = {.trace = trace,
+                      .options = options,
+                      .astra = options->astra,
+                      .contention = {.net = options->network},
+                      .ticks_per_ns = options->network == NULL ? 1 : 1000,
+                      .result = out};
     cs_status status;
 
     *out = (sim_cluster_result){0};
-    CS_TRY(check_sizes(trace, options->astra, err));
+    if (options->network != NULL) {
+        take_shape(&c);
+        c.astra = &c.shape;
+    }
+    CS_TRY(check_sizes(trace, c.astra, err));
     CS_TRY(create(&c, err));
     CS_TRY(play(&c, err));
     summarize(&c);

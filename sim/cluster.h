@@ -15,10 +15,22 @@
 #include "sim/astra.h"
 #include "workloads/trace.h"
 
-/* All zero, with `astra`, is the default. */
+/* All zero, with `astra` or `network`, is the default. */
 typedef struct {
-    const sim_astra *astra; /* network and system; borrowed */
+    /* Models astra and astra-aware: network and system; borrowed. */
+    const sim_astra *astra;
     sim_astra_backend backend;
+    /* Model contention (DESIGN 5.3) when not NULL; `astra` is then not read.  A collective starts
+     * when its last member arrives; its chunks take the dimensions of all members in turn, in the
+     * order in which they come.  Messages go link by link, first come, first served, cut-through
+     * in a dimension, and are stored between dimensions. */
+    const sim_network *network;
+    /* Communication takes no place of the rank: only its dimensions bound it, as in the block
+     * engine (model contention). */
+    bool streams_by_dimension;
+    /* Model contention: compute nodes without a duration follow the roofline of these, when both
+     * are above 0. */
+    double peak_flops, memory_bytes_per_s;
     /* What if: compute of one rank takes `slow_factor` times as long (0: no rank). */
     uint32_t slow_rank;
     double slow_factor;

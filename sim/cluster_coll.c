@@ -172,26 +172,36 @@ static sim__coll *coll_create(sim__cluster *c, uint32_t n)
     return coll;
 }
 
-/* The k-th collective of the stream, made when it is the first to be issued. */
+static bool stream_reserve(sim__cluster *c, sim__stream *s, uint32_t n)
+{
+    const uint32_t capacity = n < 4 ? 4 : 2 * n;
+    sim__coll **grown;
+
+    if (n <= s->capacity)
+        return true;
+    grown = realloc(s->open, capacity * sizeof(sim__coll *));
+    if (grown == NULL) {
+        sim__cluster_fail(c, CS_ENOMEM, "collectives");
+        return false;
+    }
+    s->open = grown;
+    s->capacity = capacity;
+    return true;
+}
+
+/* The k-th collective of the stream, made (with those before it) when nobody has issued it yet. */
 static sim__coll *coll_at(sim__cluster *c, sim__stream *s, uint32_t k)
 {
     const uint32_t i = k - s->first;
 
-    if (i == s->n_open) {
-        if (s->n_open == s->capacity) {
-            const uint32_t capacity = s->capacity == 0 ? 4 : 2 * s->capacity;
-            sim__coll **grown = realloc(s->open, capacity * sizeof(sim__coll *));
-            if (grown == NULL) {
-                sim__cluster_fail(c, CS_ENOMEM, "collectives");
-                return NULL;
-            }
-            s->open = grown;
-            s->capacity = capacity;
-        }
-        s->open[i] = coll_create(c, s->n);
-        if (s->open[i] == NULL)
+    if (!stream_reserve(c, s, i + 1))
+        return NULL;
+    while (s->n_open <= i) {
+        sim__coll *coll = coll_create(c, s->n);
+        if (coll == NULL)
             return NULL;
-        s->n_open++;
+        coll->number = s->first + s->n_open;
+        s->open[s->n_open++] = coll;
     }
     return s->open[i];
 }
@@ -214,6 +224,7 @@ void sim__cluster_streams_fini(sim__cluster *c)
         for (uint32_t k = 0; k < c->stream[i].n_open; k++)
             coll_destroy(c->stream[i].open[k]);
         free(c->stream[i].open);
+        free(c->stream[i].price);
         free(c->stream[i].rank);
         free(c->stream[i].issued);
     }
@@ -239,23 +250,26 @@ const sim__coll *sim__cluster_find_coll(const sim__cluster *c, uint32_t node,
 /* Type and size in ASTRA-sim's terms; false (and a failure) for what the model cannot run. */
 static bool coll_kind(sim__cluster *c, uint32_t index, wl_collective *type, int64_t *bytes)
 {
-    static const int8_t kinds[WL_N_CHAKRA_COMMS] = {[WL_CHAKRA_ALL_REDUCE] = WL_ALL_REDUCE,
-                                                    [WL_CHAKRA_REDUCE] = -1,
-                                                    [WL_CHAKRA_ALL_GATHER] = WL_ALL_GATHER,
-                                                    [WL_CHAKRA_GATHER] = -1,
-                                                    [WL_CHAKRA_SCATTER] = -1,
-                                                    [WL_CHAKRA_BROADCAST] = -1,
-                                                    [WL_CHAKRA_ALL_TO_ALL] = WL_ALL_TO_ALL,
-                                                    [WL_CHAKRA_REDUCE_SCATTER] = WL_REDUCE_SCATTER,
-                                                    [WL_CHAKRA_REDUCE_SCATTER_BLOCK] =
-                                                        WL_REDUCE_SCATTER,
-                                                    [WL_CHAKRA_BARRIER] = WL_ALL_REDUCE};
+    static const struct {
+        int8_t type;
+        bool astra; /* ASTRA-sim runs it */
+    } kinds[WL_N_CHAKRA_COMMS] = {[WL_CHAKRA_ALL_REDUCE] = {WL_ALL_REDUCE, true},
+                                  [WL_CHAKRA_REDUCE] = {WL_REDUCE, false},
+                                  [WL_CHAKRA_ALL_GATHER] = {WL_ALL_GATHER, true},
+                                  [WL_CHAKRA_GATHER] = {WL_GATHER, false},
+                                  [WL_CHAKRA_SCATTER] = {WL_SCATTER, false},
+                                  [WL_CHAKRA_BROADCAST] = {WL_BROADCAST, false},
+                                  [WL_CHAKRA_ALL_TO_ALL] = {WL_ALL_TO_ALL, true},
+                                  [WL_CHAKRA_REDUCE_SCATTER] = {WL_REDUCE_SCATTER, true},
+                                  [WL_CHAKRA_REDUCE_SCATTER_BLOCK] = {WL_REDUCE_SCATTER, true},
+                                  [WL_CHAKRA_BARRIER] = {WL_ALL_REDUCE, true}};
     const wl_trace_node *node = &c->trace->node[index];
     const bool barrier = node->comm == WL_CHAKRA_BARRIER;
     char text[160];
 
-    if (node->comm >= WL_N_CHAKRA_COMMS || kinds[node->comm] < 0) {
-        sim__cluster_fail(c, CS_EINVAL, "%s: model astra cannot run %s",
+    if (node->comm >= WL_N_CHAKRA_COMMS ||
+        (c->contention.net == NULL && !kinds[node->comm].astra)) {
+        sim__cluster_fail(c, CS_EINVAL, "%s: this model cannot run %s",
                           sim__cluster_node_text(c, index, text),
                           node->comm >= WL_N_CHAKRA_COMMS ? "a collective without a type"
                                                           : wl_chakra_comm_names[node->comm]);
@@ -265,7 +279,7 @@ static bool coll_kind(sim__cluster *c, uint32_t index, wl_collective *type, int6
         sim__cluster_fail(c, CS_ETRACE, "%s has no size", sim__cluster_node_text(c, index, text));
         return false;
     }
-    *type = (wl_collective)kinds[node->comm];
+    *type = (wl_collective)kinds[node->comm].type;
     *bytes = barrier ? 1 : node->comm_size;
     return true;
 }
@@ -439,7 +453,7 @@ static void complete_unaware(sim__cluster *c, const sim__stream *s, const sim__c
 
 static void join_aware(sim__cluster *c, const sim__stream *s, sim__coll *coll, uint32_t member)
 {
-    const uint64_t user = (uint64_t)(s - c->stream) << 32 | (s->issued[member] - 1);
+    const uint64_t user = (uint64_t)(s - c->stream) << 32 | coll->number;
     const sim_astra_op op = coll_op(c, s, coll);
     const uint32_t engine_member = op.ranks == NULL ? (uint32_t)s->rank[member] : member;
     sim__astra_plan plan;
@@ -503,7 +517,7 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
                           sim__cluster_node_text(c, index, text), c->trace->group[s->group].name);
         return;
     }
-    coll = coll_at(c, s, s->issued[member]);
+    coll = coll_at(c, s, c->number != NULL ? c->number[index] : s->issued[member]);
     if (coll == NULL || !coll_agrees(c, s, coll, index))
         return;
     s->issued[member]++;
@@ -513,8 +527,42 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
     c->heap_child[index] = member;
     if (coll->n_joined++ == 0)
         c->result->collectives++;
-    if (c->options->backend == SIM_ASTRA_AWARE && coll->bytes > 0 && s->n > 1)
+    if (c->contention.net != NULL) {
+        if (coll->n_joined == s->n)
+            sim__contention_collective(c, s, coll);
+    } else if (c->options->backend == SIM_ASTRA_AWARE && coll->bytes > 0 && s->n > 1)
         join_aware(c, s, coll, member);
     else if (coll->n_joined == s->n)
         complete_unaware(c, s, coll);
+}
+
+cs_status sim__cluster_number(sim__cluster *c, cs_error *err)
+{
+    const wl_trace *trace = c->trace;
+    uint32_t *by_id = malloc(((size_t)trace->n_nodes + 1) * sizeof *by_id);
+
+    c->number = malloc(((size_t)trace->n_nodes + 1) * sizeof *c->number);
+    if (by_id == NULL || c->number == NULL) {
+        free(by_id);
+        return cs_fail(err, CS_ENOMEM, "a trace of %u nodes", trace->n_nodes);
+    }
+    for (uint32_t r = 0; r < trace->n_ranks && c->status == CS_OK; r++) {
+        const wl_trace_rank *rank = &trace->rank[r];
+        for (uint32_t i = rank->first; i < rank->first + rank->n; i++)
+            by_id[rank->first + c->order[i]] = i;
+        for (uint32_t i = rank->first; i < rank->first + rank->n; i++) {
+            sim__stream *s = NULL;
+            uint32_t member = SIM__NONE;
+            if (sim__cluster_is_collective(c, by_id[i]))
+                s = stream_of(c, by_id[i]);
+            if (s != NULL)
+                member = member_of(s, rank->rank);
+            if (member != SIM__NONE) /* else told when it is issued */
+                c->number[by_id[i]] = s->issued[member]++;
+        }
+    }
+    for (uint32_t i = 0; i < c->n_streams; i++)
+        memset(c->stream[i].issued, 0, c->stream[i].n * sizeof *c->stream[i].issued);
+    free(by_id);
+    return c->status == CS_OK ? CS_OK : cs_fail(err, c->status, "%s", c->error.text);
 }

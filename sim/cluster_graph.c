@@ -146,6 +146,7 @@ sim__place sim__cluster_place(const sim__cluster *c, uint32_t index)
 {
     const wl_trace_node *node = &c->trace->node[index];
     const bool cpu = (node->flags & WL_NODE_CPU) != 0;
+    const bool streams = c->options->streams_by_dimension;
 
     switch (node->type) {
     case WL_NODE_COMP:
@@ -153,9 +154,11 @@ sim__place sim__cluster_place(const sim__cluster *c, uint32_t index)
     case WL_NODE_RECV:
         return SIM__PLACE_NONE;
     case WL_NODE_SEND:
-        return SIM__PLACE_COMM;
+        return streams ? SIM__PLACE_NONE : SIM__PLACE_COMM;
     case WL_NODE_COLL:
-        return cpu && is_host_only(node) ? SIM__PLACE_CPU : SIM__PLACE_COMM;
+        if (cpu && is_host_only(node))
+            return SIM__PLACE_CPU;
+        return streams ? SIM__PLACE_NONE : SIM__PLACE_COMM;
     default:
         return cpu ? SIM__PLACE_CPU : SIM__PLACE_COMM;
     }

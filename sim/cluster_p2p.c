@@ -157,8 +157,11 @@ void sim__cluster_send(sim__cluster *c, uint32_t index)
         return;
     c->partner[index] = receive;
     c->result->messages++;
-    sim__astra_engine_send(c->engine, c->trace->rank[c->rank_of[index]].rank, (uint32_t)peer,
-                           c->trace->node[index].comm_size, index);
+    if (c->contention.net != NULL)
+        sim__contention_send(c, index, c->trace->rank[c->rank_of[index]].rank, (uint32_t)peer);
+    else
+        sim__astra_engine_send(c->engine, c->trace->rank[c->rank_of[index]].rank, (uint32_t)peer,
+                               c->trace->node[index].comm_size, index);
 }
 
 void sim__cluster_receive(sim__cluster *c, uint32_t index)
@@ -177,7 +180,9 @@ void sim__cluster_receive(sim__cluster *c, uint32_t index)
     if (!check_sizes(c, send, index))
         return;
     c->partner[send] = index;
-    if (c->state[send] == SIM__DONE)
+    if (c->state[send] == SIM__DONE && c->contention.net != NULL)
+        sim__astra_engine_timer(c->engine, c->trace->rank[c->rank_of[index]].rank, 0, index);
+    else if (c->state[send] == SIM__DONE)
         sim__astra_engine_soon(c->engine, index);
 }
 

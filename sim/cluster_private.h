@@ -29,11 +29,22 @@ typedef struct {
 typedef struct {
     wl_collective type;
     int64_t bytes;
+    uint32_t number; /* within its stream */
     uint32_t n_joined, n_done;
-    uint32_t instance; /* of the engine (back end aware), SIM__NONE before */
-    int64_t *start;    /* by member */
-    uint32_t *node;    /* by member; SIM__NONE: not yet issued */
+    uint32_t instance;    /* of the engine (back end aware), SIM__NONE before */
+    uint32_t chunks_left; /* model contention */
+    uint32_t priced;      /* model contention: index into the stream's prices */
+    int64_t *start;       /* by member */
+    uint32_t *node;       /* by member; SIM__NONE: not yet issued */
 } sim__coll;
+
+/* Phases of a chunk of one kind of collective, model contention. */
+typedef struct {
+    wl_collective type;
+    int64_t bytes;
+    size_t n_phases;
+    sim_phase phase[SIM_MAX_PHASES];
+} sim__price;
 
 /* Collectives of one group, in order. */
 typedef struct {
@@ -45,6 +56,11 @@ typedef struct {
     uint32_t *issued; /* by member: collectives so far */
     sim__coll **open; /* collectives first .. first + n_open - 1 */
     uint32_t first, n_open, capacity;
+    /* model contention */
+    bool has_footprint;
+    sim_footprint footprint;
+    sim__price *price;
+    uint32_t n_prices;
 } sim__stream;
 
 /* Messages of one (source, destination, tag): sends or receives that wait for the other side, a
@@ -57,13 +73,39 @@ typedef struct {
     bool used;
 } sim__channel;
 
+/* What model contention waits for: the end of a chunk's phase, or the head of a parcel at a
+ * device. */
+typedef struct {
+    uint32_t stream, coll, chunk, phase; /* chunk */
+    uint32_t node, at, to;               /* parcel: its SEND, where it is, its destination */
+    uint8_t dim, in_switch;
+    bool landed; /* parcel: all of it is at `at` */
+    bool parcel;
+    double bytes;
+} sim__note;
+
+/* State of model contention. */
+typedef struct {
+    const sim_network *net;
+    sim_route_cache *routes;
+    int64_t *server_free; /* by NPU and dimension, ps */
+    int64_t *link_free;   /* by link, ps */
+    size_t link_base[SIM_MAX_DIMS], links_per_npu[SIM_MAX_DIMS];
+    int64_t stride[SIM_MAX_DIMS];
+    sim__pool notes;
+    uint16_t *parcels; /* by SEND: parcels on their way */
+} sim__contention;
+
 typedef struct sim__cluster {
     const wl_trace *trace;
     const sim_cluster_options *options;
     const sim_astra *astra;
-    sim__engine *engine; /* the clock; messages; collectives of the back end aware */
-    sim__engine *side;   /* collectives that do not start together, back end unaware */
-    cs_status status;    /* of the first failure in an event */
+    sim_astra shape;            /* of the network, model contention */
+    sim__contention contention; /* net NULL: model astra */
+    int64_t ticks_per_ns;       /* of the engine's clock: 1, or 1000 under contention */
+    sim__engine *engine;        /* the clock; messages; collectives of the back end aware */
+    sim__engine *side;          /* collectives that do not start together, back end unaware */
+    cs_status status;           /* of the first failure in an event */
     cs_error error;
     sim_cluster_result *result;
 
@@ -81,7 +123,10 @@ typedef struct sim__cluster {
     sim__stream *stream;
     uint32_t n_streams, stream_capacity;
     uint32_t *group_stream; /* by trace group: stream + 1 */
-    sim__channel *channel;  /* hash table */
+    /* By COLL node: which collective of its stream it is, in the order of ids.  NULL: collectives
+     * are numbered as they are issued, as ASTRA-sim does. */
+    uint32_t *number;
+    sim__channel *channel; /* hash table */
     size_t channel_mask, n_channels;
     int64_t *side_end; /* by member, of the collective in the side engine */
     uint32_t side_instance;
@@ -106,6 +151,10 @@ bool sim__cluster_refresh(sim__cluster *c, uint32_t rank);
 /* The node has ended now: frees its place and issues what can start. */
 void sim__cluster_finish(sim__cluster *c, uint32_t node);
 
+/* Whether a COLL node runs as a collective, and not for a duration. */
+bool sim__cluster_is_collective(const sim__cluster *c, uint32_t node);
+/* Numbers the collectives of every rank in the order of their ids. */
+CS_MUST_USE cs_status sim__cluster_number(sim__cluster *c, cs_error *err);
 void sim__cluster_collective(sim__cluster *c, uint32_t node);
 void sim__cluster_collective_done(sim__cluster *c, uint32_t member, uint64_t user);
 /* Bookkeeping of a collective's node that has ended. */
@@ -121,6 +170,21 @@ void sim__cluster_receive(sim__cluster *c, uint32_t node);
 void sim__cluster_arrived(sim__cluster *c, uint32_t node);
 /* The other side of a SEND or RECV, -1 when the node names none. */
 int64_t sim__cluster_peer(const sim__cluster *c, uint32_t node);
+
+/* Model contention. */
+CS_MUST_USE cs_status sim__contention_create(sim__cluster *c, cs_error *err);
+void sim__contention_destroy(sim__cluster *c);
+/* The last member of a collective has arrived. */
+void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll);
+void sim__contention_send(sim__cluster *c, uint32_t node, uint32_t from, uint32_t to);
+/* What a note stands for happens now. */
+void sim__contention_note(sim__cluster *c, uint32_t note);
+void sim__contention_parcel(sim__cluster *c, uint32_t note);
+uint32_t sim__contention_note_at(sim__cluster *c, int64_t at, const sim__note *note);
+
+/* Group of a list of ranks on a network: a product of spans, when it is one. */
+bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,
+                             sim_footprint *out);
 
 /* Explains why the ranks wait for ever. */
 cs_status sim__cluster_deadlock(const sim__cluster *c, cs_error *err);

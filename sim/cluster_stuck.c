@@ -98,7 +98,7 @@ cs_status sim__cluster_deadlock(const sim__cluster *c, cs_error *err)
     for (uint32_t r = 0; r < c->trace->n_ranks; r++)
         n_stuck += c->rank[r].n_done != c->trace->rank[r].n;
     (void)cs_fail(err, CS_EDEADLOCK, "deadlock after %" PRId64 " ns: %u of %u ranks wait for ever",
-                  c->engine->now, n_stuck, c->trace->n_ranks);
+                  c->engine->now / c->ticks_per_ns, n_stuck, c->trace->n_ranks);
     for (uint32_t r = 0; r < c->trace->n_ranks && lines < MAX_LINES; r++) {
         uint32_t node;
         if (c->rank[r].n_done == c->trace->rank[r].n)

@@ -355,7 +355,7 @@ static void test_failures_name_ranks_nodes_and_sizes(void **state)
         {outsider, 2, CS_ETRACE, "beyond the 2 of the machine"},
         {to_itself, 2, CS_ETRACE, "has its own rank as destination"},
         {nowhere, 2, CS_ETRACE, "names no destination among the 2 ranks"},
-        {rooted, 2, CS_EINVAL, "model astra cannot run REDUCE"},
+        {rooted, 2, CS_EINVAL, "this model cannot run REDUCE"},
     };
 
     (void)state;
