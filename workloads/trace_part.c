@@ -83,10 +83,13 @@ static int by_id(const void *a, const void *b)
 
 static void edges_make_distinct(wl__edges *edges, size_t n)
 {
-    uint64_t *id = edges->id + edges->first[n];
     size_t count = edges->first[n + 1] - edges->first[n], kept = 0;
+    uint64_t *id;
     bool ascending = true;
 
+    if (count < 2)
+        return;
+    id = edges->id + edges->first[n];
     for (size_t k = 1; k < count; k++)
         ascending = ascending && id[k - 1] < id[k];
     if (ascending)
