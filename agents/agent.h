@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     const psa_space *space;
     uint64_t seed;       /* master seed; streams are (seed, agent id, chain) */
-    const double *param; /* in the order of agent_type.params */
+    const double *param; /* in the order of agent_type.params; must outlive the agent */
     size_t n_objectives;
     uint64_t budget; /* unique evaluations planned, for schedules */
     /* Free, cheap memory verdict of a point (NULL: none): < 0 unknown, 0 fits, > 0 violation. */

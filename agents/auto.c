@@ -24,7 +24,8 @@ static const arm_row many_arms[MOST_ARMS] = {
 typedef struct {
     agent *agent;
     size_t batch;
-    double base; /* share of the table */
+    double base;                    /* share of the table */
+    double param[AGENT_MAX_PARAMS]; /* the agent keeps a pointer to it */
 } arm;
 
 typedef struct {
@@ -51,14 +52,13 @@ static cs_status add_arm(auto_state *st, const arm_row *row, cs_error *err)
 {
     cs_status status = CS_OK;
     arm *a = &st->arms[st->n_arms];
-    double param[AGENT_MAX_PARAMS];
     agent_setup setup = st->setup;
 
-    CS_TRY(agent_params(row->type, NULL, 0, param, err));
-    setup.param = param;
+    CS_TRY(agent_params(row->type, NULL, 0, a->param, err));
+    setup.param = a->param;
     setup.seed = cs_mix64(st->setup.seed ^ (AGENT__STREAM_AUTO + st->n_arms));
     a->base = st->run.share[st->n_arms] = row->share;
-    a->batch = agent_batch(row->type, param);
+    a->batch = agent_batch(row->type, a->param);
     if (a->batch > agent__count(&st->setup, BATCH))
         return cs_fail(err, CS_EINVAL, "agent auto needs a batch of at least %zu for %s", a->batch,
                        row->type->name);

@@ -62,6 +62,8 @@ typedef struct search__store search__store;
 typedef enum { SEARCH__CREATE, SEARCH__WRITE, SEARCH__READ } search__mode;
 cs_status search__store_open(const char *path, search__mode mode, search__store **out,
                              cs_error *err);
+/* True for a database without tables, false for anything else. */
+bool search__store_blank(const char *path);
 void search__store_close(search__store *store); /* NULL is a no-op; commits what is open */
 cs_status search__store_begin(search__store *store, cs_error *err); /* no-op inside one */
 cs_status search__store_commit(search__store *store, cs_error *err);
@@ -107,7 +109,7 @@ cs_status search__study_snapshot(search_study *study, const search__snapshot *sn
                                  cs_error *err);
 cs_status search__study_last_snapshot(search_study *study, search__snapshot *snapshot,
                                       cs_error *err);
-/* True when there is no file at `path`, or an empty one that a killed run left. */
+/* True when there is no file at `path`, or one without content that a killed run left. */
 bool search__study_absent(const char *path);
 
 /* Points and results as compact bytes: base-128 numbers, and the non-zero 8-byte words of a result

@@ -144,6 +144,21 @@ done:
     return status;
 }
 
+bool search__store_blank(const char *path)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    bool blank =
+        sqlite3_open_v2(path, &db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, NULL) ==
+            SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_master", -1, &st, NULL) == SQLITE_OK &&
+        sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int(st, 0) == 0;
+
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    return blank;
+}
+
 cs_status search__store_open(const char *path, search__mode mode, search__store **out,
                              cs_error *err)
 {

@@ -51,7 +51,9 @@ bool search__study_absent(const char *path)
 {
     struct stat info;
 
-    return stat(path, &info) != 0 ? errno == ENOENT : info.st_size == 0;
+    if (stat(path, &info) != 0)
+        return errno == ENOENT;
+    return info.st_size == 0 || search__store_blank(path);
 }
 
 /* One process owns a study; the lock dies with the process. */
@@ -187,7 +189,7 @@ cs_status search_study_create(const char *path, const search_problem *problem,
 
     if (study == NULL)
         return cs_fail(err, CS_ENOMEM, "study");
-    /* An empty file is what a run killed at its very start leaves behind. */
+    /* A file without tables is what a run killed at its very start leaves behind. */
     CS_TRY(take_lock(path, search__study_absent(path) ? O_CREAT : O_CREAT | O_EXCL, &study->lock,
                      err));
     status = make_info(study, setup, err);

@@ -21,6 +21,8 @@ typedef struct {
     uint64_t reload_at; /* once so many designs are evaluated, go on from a snapshot; 0: never */
     bool precheck;      /* tell infeasible designs for free */
 
+    double param[AGENT_MAX_PARAMS];
+
     /* Results. */
     uint64_t unique, asked, digest;
     agent_score best;
@@ -50,7 +52,7 @@ static double drive_precheck(void *context, const int32_t *point)
 
 static inline agent *drive_agent(drive *d)
 {
-    double param[AGENT_MAX_PARAMS];
+    double *param = d->param;
     cs_error err = {""};
     agent *a = NULL;
 
