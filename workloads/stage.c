@@ -122,6 +122,7 @@ void wl__stages(wl__build *b, const wl__blocks *blocks, wl_program *program)
             continue;
         }
         list[s].memory = wl__static_memory(b, blocks, program, &list[s]);
+        list[s].update.output = WL_DEP_INPUT;
         if (b->training)
             list[s].update = wl__update(b, blocks, &list[s], pp > 1);
     }
