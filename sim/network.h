@@ -82,7 +82,8 @@ CS_MUST_USE cs_status sim_footprint_make(const sim_network *net, const sim_mesh 
                                          sim_order order, wl_group axes, sim_footprint *out,
                                          cs_error *err);
 
-/* The sibling parts of a group: `part` members, `stride` apart in the group's NPU order.  CS_EINVAL
+/* The sibling parts of a group: `part` members, `stride` apart in the group's NPU order; 2 members
+ * n - 1 apart are its first and last.  CS_EINVAL
  * when they are no product of parts of its dimensions. */
 CS_MUST_USE cs_status sim_footprint_part(const sim_footprint *group, int64_t part, int64_t stride,
                                          sim_footprint *out, cs_error *err);
