@@ -5,10 +5,11 @@
 #define CLI_COMMANDS_H
 
 #include "cli/cli.h"
+#include "report/html.h"
 #include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain;
+    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_report;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,
@@ -35,6 +36,10 @@ CS_MUST_USE cs_status cli_best_trials(const search_study *study, size_t top, cli
 /* Adds trial number `id` to an initialized *out. */
 CS_MUST_USE cs_status cli_add_trial(const search_study *study, uint64_t id, cli_kept *out,
                                     cs_error *err);
+
+/* Writes a report page; *bytes is its size. */
+CS_MUST_USE cs_status cli_write_report(const report_page *page, const char *path, uint64_t *bytes,
+                                       cs_error *err);
 
 /* Options of a trace from the command line. */
 wl_trace_options cli_trace_options(const cli_args *args);

@@ -10,6 +10,9 @@
 
 /* ---- criteria ---- */
 
+/* A result that is an expression of the configuration in a PSA, and so has no name there. */
+static const char bandwidth_name[] = "bandwidth";
+
 static bool find_criterion(const search_problem *problem, const char *name, report_criterion *out)
 {
     const psa_tables *tables = psa_schema_tables(problem->schema);
@@ -31,7 +34,9 @@ static bool find_criterion(const search_problem *problem, const char *name, repo
         out->maximize = strncmp(name, "tokens", 6) == 0 || strcmp(name, "mfu") == 0;
         return true;
     }
-    return false;
+    out->offset = offsetof(sim_result, bandwidth_per_npu_bytes_per_s);
+    out->unit = CS_BANDWIDTH;
+    return strcmp(name, bandwidth_name) == 0;
 }
 
 static cs_status unknown_criterion(const search_problem *problem, const char *name, cs_error *err)
@@ -43,8 +48,9 @@ static cs_status unknown_criterion(const search_problem *problem, const char *na
 
     for (size_t i = 0; i < psa_schema_n_objectives(problem->schema) && n < 128; i++)
         names[n++] = psa_schema_objective_name(problem->schema, i);
-    for (size_t i = 0; i < tables->n_results && n < CS_COUNT(names); i++)
+    for (size_t i = 0; i < tables->n_results && n + 1 < CS_COUNT(names); i++)
         names[n++] = tables->results[i].name;
+    names[n++] = bandwidth_name;
     near = cs_nearest(name, names, n);
     return cs_fail(err, CS_EINVAL, "--objectives: %s is neither an objective nor a result%s%s%s",
                    name, near != NULL ? "; did you mean " : "", near != NULL ? near : "",

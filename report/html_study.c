@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What the page says about a study beside its trials: what was searched, its best designs, its
+ * fronts, its baseline. */
+#include "report/html_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Designs of the asked front given in full, beside the best ones. */
+enum { MOST_FRONT_DESIGNS = 60 };
+
+static cs_json *count_text(unsigned __int128 value)
+{
+    char text[40];
+
+    return cs_json_string(cs_u128_text(value, text));
+}
+
+/* ---- what was searched ---- */
+
+static void put_origin(const html__rows *rows, cs_json *object)
+{
+    static const char *const keys[] = {"version",     "agent", "params", "seed",
+                                       "evaluations", "hash",  "stacks", "fixes"};
+    const search_problem *problem = rows->problem;
+
+    cs_json_set(object, "file", cs_json_string(rows->source->path));
+    cs_json_set(object, "name", cs_json_string(psa_schema_name(problem->schema)));
+    cs_json_set(object, "psa", cs_json_string(problem->psa_path));
+    for (size_t i = 0; i < CS_COUNT(keys); i++)
+        cs_json_set(object, keys[i],
+                    cs_json_string(search_study_info(rows->source->study, keys[i])));
+    cs_json_set(object, "bound", cs_json_real(rows->source->bound));
+    cs_json_set(object, "gap", cs_json_real(rows->source->gap));
+}
+
+static cs_json *objectives_json(const search_problem *problem)
+{
+    cs_json *list = cs_json_array();
+
+    for (size_t i = 0; i < problem->n_objectives; i++) {
+        const size_t o = problem->objective[i];
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "name", cs_json_string(psa_schema_objective_name(problem->schema, o)));
+        cs_json_set(one, "text", cs_json_string(psa_schema_objective_text(problem->schema, o)));
+        cs_json_set(one, "maximize",
+                    cs_json_bool(psa_schema_objective_maximize(problem->schema, o)));
+        cs_json_push(list, one);
+    }
+    return list;
+}
+
+static cs_json *workloads_json(const search_problem *problem)
+{
+    static const char *const modes[] = {"train", "prefill", "decode"};
+    cs_json *list = cs_json_array();
+
+    for (size_t i = 0; i < sim_model_n_workloads(problem->model); i++) {
+        const wl_workload *w = sim_model_workload(problem->model, i);
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "model", cs_json_string(wl_model_name(w->model)));
+        cs_json_set(one, "parameters", cs_json_int(wl_model_facts(w->model).parameters));
+        cs_json_set(one, "mode", cs_json_string(modes[w->mode]));
+        cs_json_set(one, "global_batch", cs_json_int(w->global_batch));
+        cs_json_set(one, "sequence", cs_json_int(w->sequence));
+        cs_json_set(one, "weight", cs_json_real(w->weight));
+        cs_json_push(list, one);
+    }
+    return list;
+}
+
+static cs_json *knobs_json(const psa_space *space)
+{
+    cs_json *list = cs_json_array();
+    char text[64];
+
+    for (size_t k = 0; k < psa_space_n_knobs(space); k++) {
+        cs_json *one = cs_json_object(), *values = cs_json_array();
+        cs_json_set(one, "name", cs_json_string(psa_space_knob_name(space, k)));
+        for (size_t v = 0; v < psa_space_knob_count(space, k); v++)
+            cs_json_push(values, cs_json_string(psa_space_knob_value(space, k, (int32_t)v, text)));
+        cs_json_set(one, "values", values);
+        cs_json_push(list, one);
+    }
+    return list;
+}
+
+static cs_json *constraints_json(const search_problem *problem)
+{
+    const unsigned __int128 raw = psa_space_raw_points(problem->space);
+    cs_json *list = cs_json_array();
+
+    for (size_t i = 0; i < psa_schema_n_constraints(problem->schema); i++) {
+        unsigned __int128 kept = raw;
+        bool implied = false;
+        const char *text = psa_schema_constraint_text(problem->schema, i, &implied);
+        const bool limit = psa_schema_constraint_is_limit(problem->schema, i);
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "text", cs_json_string(text));
+        cs_json_set(one, "implied", cs_json_bool(implied));
+        cs_json_set(one, "limit", cs_json_bool(limit));
+        if (!limit && psa_space_points_under(problem->space, i, &kept, NULL) == CS_OK)
+            cs_json_set(one, "removes", count_text(raw - kept));
+        cs_json_push(list, one);
+    }
+    return list;
+}
+
+static void put_space(const search_problem *problem, cs_json *object)
+{
+    cs_json_set(object, "raw_points", count_text(psa_space_raw_points(problem->space)));
+    cs_json_set(object, "valid_points", count_text(psa_space_valid_points(problem->space)));
+    cs_json_set(object, "dimensions", cs_json_int((int64_t)psa_schema_n_dims(problem->schema)));
+    cs_json_set(object, "objectives", objectives_json(problem));
+    cs_json_set(object, "workloads", workloads_json(problem));
+    cs_json_set(object, "knobs", knobs_json(problem->space));
+    cs_json_set(object, "constraints", constraints_json(problem));
+}
+
+/* ---- counts, improvements, fronts ---- */
+
+static cs_json *counts_json(const html__rows *rows)
+{
+    int64_t count[SEARCH_INVALID + 1] = {0};
+    cs_json *object = cs_json_object();
+
+    for (size_t i = 0; i < rows->n; i++)
+        count[rows->status[i]]++;
+    cs_json_set(object, "trials", cs_json_int((int64_t)rows->n));
+    cs_json_set(object, "shown", cs_json_int((int64_t)rows->n_shown));
+    for (size_t s = 0; s < CS_COUNT(count); s++)
+        cs_json_set(object, search_status_names[s], cs_json_int(count[s]));
+    return object;
+}
+
+/* Rows by their index among the shown ones. */
+static cs_json *indices_json(const html__rows *rows, const size_t *row, size_t n)
+{
+    cs_json *list = cs_json_array();
+
+    for (size_t i = 0; i < n; i++)
+        cs_json_push(list, cs_json_int(rows->row[row[i]]));
+    return list;
+}
+
+static cs_json *reasons_json(const html__rows *rows)
+{
+    int64_t *count = calloc(rows->n_reasons + 1, sizeof *count);
+    cs_json *list = cs_json_array();
+
+    for (size_t i = 0; count != NULL && i < rows->n; i++)
+        count[rows->reason[i]]++;
+    for (size_t i = 0; count != NULL && i < rows->n_reasons; i++) {
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "text", cs_json_string(rows->reasons[i]));
+        cs_json_set(one, "trials", cs_json_int(count[i]));
+        cs_json_push(list, one);
+    }
+    free(count);
+    return list;
+}
+
+static cs_json *fronts_json(const html__rows *rows, const html__marks *marks)
+{
+    cs_json *object = cs_json_object();
+    char key[16];
+
+    for (size_t f = 0; f < marks->n_fronts; f++) {
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "rows", indices_json(rows, marks->front[f].row, marks->front[f].n));
+        if (marks->front[f].knee != SIZE_MAX)
+            cs_json_set(one, "knee", cs_json_int((int64_t)marks->front[f].knee));
+        snprintf(key, sizeof key, "%zu,%zu", marks->front[f].a, marks->front[f].b);
+        cs_json_set(object, key, one);
+    }
+    return object;
+}
+
+static cs_json *asked_json(const html__rows *rows, const html__marks *marks)
+{
+    const report_front *front = &marks->asked;
+    cs_json *object = cs_json_object(), *names = cs_json_array(), *values = cs_json_array();
+
+    for (size_t c = 0; c < front->n_criteria; c++) {
+        cs_json *one = cs_json_object();
+        cs_json_set(one, "name", cs_json_string(front->criterion[c].name));
+        cs_json_set(one, "unit", cs_json_string(cs_dimension_symbol(front->criterion[c].unit)));
+        cs_json_set(one, "maximize", cs_json_bool(front->criterion[c].maximize));
+        cs_json_push(names, one);
+    }
+    for (size_t i = 0; i < front->n; i++) {
+        cs_json *row = cs_json_array();
+        for (size_t c = 0; c < front->n_criteria; c++)
+            cs_json_push(row, cs_json_real(front->value[i * front->n_criteria + c]));
+        cs_json_push(values, row);
+    }
+    cs_json_set(object, "criteria", names);
+    cs_json_set(object, "rows", indices_json(rows, marks->asked_row, front->n));
+    cs_json_set(object, "values", values);
+    if (front->knee != SIZE_MAX)
+        cs_json_set(object, "knee", cs_json_int((int64_t)front->knee));
+    return object;
+}
+
+/* ---- designs in full ---- */
+
+static cs_json *design_json(const html__rows *rows, size_t row, sim_scratch *scratch)
+{
+    search_trial trial = {.id = rows->id[row]};
+    cs_json *object = cs_json_object();
+    sim_config config;
+
+    search_evaluate(rows->problem, rows->point + row * rows->n_vars, scratch, &trial);
+    trial.id = rows->id[row];
+    trial.point = rows->point + row * rows->n_vars;
+    psa_space_decode(rows->problem->space, trial.point, &config);
+    cs_json_set(object, "row", cs_json_int(rows->row[row]));
+    return cs_json_merge(object, report_trial_json(rows->problem, &trial, &config));
+}
+
+static cs_json *baseline_json(const search_problem *problem, sim_scratch *scratch)
+{
+    search_trial trial = {.id = 0};
+    sim_config config;
+
+    psa_schema_baseline(problem->schema, &config);
+    search_evaluate_config(problem, &config, scratch, &trial);
+    trial.id = 0;
+    return report_trial_json(problem, &trial, &config);
+}
+
+/* The best designs, then those of the asked front that are not among them. */
+static cs_json *designs_json(const html__rows *rows, const html__marks *marks, sim_scratch *scratch)
+{
+    cs_json *list = cs_json_array();
+    const size_t n = marks->asked.n < MOST_FRONT_DESIGNS ? marks->asked.n : MOST_FRONT_DESIGNS;
+
+    for (size_t i = 0; i < marks->n_top; i++)
+        cs_json_push(list, design_json(rows, marks->top[i], scratch));
+    for (size_t i = 0; i < n; i++) {
+        /* an even choice, both ends included */
+        const size_t at = n > 1 ? i * (marks->asked.n - 1) / (n - 1) : 0;
+        bool known = false;
+        for (size_t t = 0; t < marks->n_top; t++)
+            known = known || marks->top[t] == marks->asked_row[at];
+        if (!known)
+            cs_json_push(list, design_json(rows, marks->asked_row[at], scratch));
+    }
+    return list;
+}
+
+cs_status html__put_study(const html__rows *rows, const html__marks *marks, size_t explained,
+                          cs_json *object, cs_error *err)
+{
+    sim_scratch *scratch = sim_scratch_create(rows->problem->model);
+
+    (void)explained;
+    if (scratch == NULL)
+        return cs_fail(err, CS_ENOMEM, "out of memory for the simulator");
+    put_origin(rows, object);
+    put_space(rows->problem, object);
+    cs_json_set(object, "counts", counts_json(rows));
+    cs_json_set(object, "reasons", reasons_json(rows));
+    cs_json_set(object, "top", indices_json(rows, marks->top, marks->n_top));
+    cs_json_set(object, "improvements",
+                indices_json(rows, marks->improvement, marks->n_improvements));
+    cs_json_set(object, "fronts", fronts_json(rows, marks));
+    cs_json_set(object, "front", asked_json(rows, marks));
+    cs_json_set(object, "baseline", baseline_json(rows->problem, scratch));
+    cs_json_set(object, "designs", designs_json(rows, marks, scratch));
+    sim_scratch_destroy(scratch);
+    return CS_OK;
+}
