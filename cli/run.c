@@ -291,6 +291,25 @@ static void print_rejections(const run_state *run, FILE *out)
     }
 }
 
+/* Why one design is invalid, with its numbers: the first value of every knob. */
+static void print_example(const run_state *run, FILE *out)
+{
+    const search_problem *problem = &run->problem;
+    cs_error err = {.text = ""};
+    char assignment[256], value[64];
+    sim_config config;
+
+    psa_schema_baseline(problem->schema, &config);
+    for (size_t k = 0; k < psa_space_n_knobs(problem->space); k++) {
+        snprintf(assignment, sizeof assignment, "%s=%s", psa_space_knob_name(problem->space, k),
+                 psa_space_knob_value(problem->space, k, 0, value));
+        if (psa_schema_assign(problem->schema, assignment, &config, &err) != CS_OK)
+            return;
+    }
+    if (psa_schema_check(problem->schema, &config, &err) != CS_OK)
+        fprintf(out, "\nFor example, with the first value of every knob:\n%s\n", err.text);
+}
+
 static cs_status print_least(const run_state *run, FILE *out, cs_error *err)
 {
     const search_outcome *o = &run->outcome;
@@ -331,8 +350,10 @@ done:
 
 static cs_status report_no_valid_point(const cli_context *cli, const run_state *run, cs_error *err)
 {
-    if (cli->args.format == REPORT_TABLE)
+    if (cli->args.format == REPORT_TABLE) {
         print_rejections(run, cli->out);
+        print_example(run, cli->out);
+    }
     return cs_fail(err, CS_EINFEASIBLE,
                    "%s: no valid point: the constraints exclude all of the space",
                    cli->args.files.item[0]);

@@ -30,8 +30,8 @@ volatile int *cli_signals_install(void)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < CS_COUNT(handled); i++) {
         struct sigaction old;
-        /* nohup and background jobs ignore some of them: leave that so. */
-        if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+        /* nohup ignores SIGHUP: leave that so. */
+        if (handled[i] == SIGHUP && sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
             continue;
         sigaction(handled[i], &action, NULL);
     }

@@ -121,9 +121,12 @@ for signal in INT TERM; do
     sleep 1
     start=$(date +%s%N)
     kill -$signal $pid
+    (sleep 10 && kill -KILL $pid) 2>/dev/null &
+    guard=$!
     wait $pid
     code=$?
     took=$((($(date +%s%N) - start) / 1000000))
+    kill $guard 2>/dev/null
     checks=$((checks + 1))
     expected=$([ $signal = INT ] && echo 130 || echo 143)
     [ $code = "$expected" ] || fail "SIG$signal: exit $code, expected $expected: $(cat .err)"
