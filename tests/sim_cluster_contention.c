@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Cluster engine under model contention: collectives on the dimensions of their members, messages
+ * on single links.  1 B/ns = 1e9 B/s. */
+#include "tests/sim_cluster_build.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/cluster_private.h"
+
+#define TACOS "../shared/reference/chakra/tacos/"
+
+static sim_network network_of(int32_t topology, int64_t n, double bytes_per_ns, double latency_ns)
+{
+    return (sim_network){.n_dims = 1,
+                         .dim = {{.topology = topology,
+                                  .n = n,
+                                  .bandwidth_bytes_per_s = bytes_per_ns * 1e9,
+                                  .latency_s = latency_ns * 1e-9,
+                                  .oversubscription = 1}},
+                         .multi_dim = SIM_HIERARCHICAL,
+                         .chunks = 1};
+}
+
+static void run_on(const sim_network *net, bool streams, const spec *specs, size_t n,
+                   uint32_t ranks, sim_cluster_result *out)
+{
+    built b;
+    const sim_cluster_options options = {.network = net, .streams_by_dimension = streams};
+    cs_error err;
+
+    if (sim_cluster_run(build(&b, specs, n, ranks), &options, out, &err) != CS_OK)
+        fail_msg("%s", err.text);
+}
+
+/* 1,000 bytes with egress 2 B/ns and 100 ns a hop.  Ring of 4: links of 1 B/ns, to the neighbour
+ * 100 + 1000; to the opposite node half each way, 2 * 100 + 500.  Switch: 2 hops, serialized once
+ * at 2 B/ns.  Fully connected: links of 2/3 B/ns.  Mesh: from end to end, 3 hops cut-through. */
+static void test_one_message_takes_its_links(void **state)
+{
+    static const struct {
+        int32_t topology;
+        int32_t to;
+        int64_t ns;
+    } cases[] = {{SIM_RING, 1, 1100},
+                 {SIM_RING, 3, 1100},
+                 {SIM_RING, 2, 700},
+                 {SIM_SWITCH, 2, 700},
+                 {SIM_FULLY_CONNECTED, 2, 1600},
+                 {SIM_MESH, 3, 1300}};
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        const sim_network net = network_of(cases[i].topology, 4, 2, 100);
+        spec specs[] = {{SEND(0, 1, cases[i].to, 1000, 1)},
+                        {RECV((uint32_t)cases[i].to, 1, 0, 1000, 1)}};
+        sim_cluster_result r;
+        run_on(&net, true, specs, CS_COUNT(specs), 4, &r);
+        assert_int_equal(r.max_ns, cases[i].ns);
+        sim_cluster_result_fini(&r);
+    }
+}
+
+/* Two messages over one link: the second waits, 100 + 2 * 1000; over two links they do not. */
+static void test_messages_wait_for_their_link(void **state)
+{
+    static const spec same[] = {{SEND(0, 1, 1, 1000, 1)},
+                                {SEND(0, 2, 1, 1000, 2)},
+                                {RECV(1, 1, 0, 1000, 1)},
+                                {RECV(1, 2, 0, 1000, 2)}};
+    static const spec apart[] = {{SEND(0, 1, 1, 1000, 1)},
+                                 {SEND(0, 2, 3, 1000, 2)},
+                                 {RECV(1, 1, 0, 1000, 1)},
+                                 {RECV(3, 2, 0, 1000, 2)}};
+    const sim_network net = network_of(SIM_RING, 4, 2, 100);
+    sim_cluster_result r;
+
+    (void)state;
+    run_on(&net, true, same, CS_COUNT(same), 4, &r);
+    assert_int_equal(r.max_ns, 2100);
+    sim_cluster_result_fini(&r);
+    run_on(&net, true, apart, CS_COUNT(apart), 4, &r);
+    assert_int_equal(r.max_ns, 1100);
+    sim_cluster_result_fini(&r);
+    run_on(&net, false, apart, CS_COUNT(apart), 4, &r); /* one place for communication */
+    assert_int_equal(r.max_ns, 2200);
+    sim_cluster_result_fini(&r);
+}
+
+/* Alone, a collective of any kind over [2, 2] takes what the collective model says. */
+static void test_a_collective_alone_equals_its_model(void **state)
+{
+    static const struct {
+        uint8_t comm;
+        wl_collective type;
+        double whole; /* of the tensor, by the bytes of the node */
+    } kinds[] = {{WL_CHAKRA_ALL_REDUCE, WL_ALL_REDUCE, 1},
+                 {WL_CHAKRA_ALL_GATHER, WL_ALL_GATHER, 4},
+                 {WL_CHAKRA_REDUCE_SCATTER, WL_REDUCE_SCATTER, 1},
+                 {WL_CHAKRA_ALL_TO_ALL, WL_ALL_TO_ALL, 1},
+                 {WL_CHAKRA_BROADCAST, WL_BROADCAST, 1}};
+    sim_network net = network_of(SIM_RING, 2, 2, 100);
+    sim_route_cache *cache = sim_route_cache_create(1 << 20);
+
+    (void)state;
+    net.n_dims = 2;
+    net.dim[1] = net.dim[0];
+    net.dim[1].topology = SIM_SWITCH;
+    net.chunks = 3;
+    for (size_t i = 0; i < CS_COUNT(kinds); i++) {
+        const sim_footprint whole = sim_footprint_whole(&net);
+        spec specs[4];
+        sim_phase phase[SIM_MAX_PHASES];
+        size_t n_phases;
+        sim_cluster_result r;
+        for (uint32_t k = 0; k < 4; k++)
+            specs[k] = (spec){REDUCE(k, 1, 0, 60000), .comm = kinds[i].comm};
+        run_on(&net, true, specs, 4, 4, &r);
+        assert_int_equal(sim_collective_phases(&net, &whole, kinds[i].type, 60000 * kinds[i].whole,
+                                               cache, phase, &n_phases, NULL),
+                         CS_OK);
+        assert_int_equal(r.max_ns, sim_collective_isolated_ps(phase, n_phases, net.chunks) / 1000);
+        sim_cluster_result_fini(&r);
+    }
+    sim_route_cache_destroy(cache);
+}
+
+/* Groups {0, 1} and {2, 3} of a ring of 4 do not share a dimension of a rank; two collectives of
+ * one group do: they take twice as long as one. */
+static void test_collectives_share_the_dimensions_of_their_ranks(void **state)
+{
+    static const spec one[] = {{REDUCE(0, 1, 1, 1000)}, {REDUCE(1, 1, 1, 1000)}};
+    static const spec apart[] = {{REDUCE(0, 1, 1, 1000)},
+                                 {REDUCE(1, 1, 1, 1000)},
+                                 {REDUCE(2, 1, 2, 1000)},
+                                 {REDUCE(3, 1, 2, 1000)}};
+    static const spec twice[] = {{REDUCE(0, 1, 1, 1000)},
+                                 {REDUCE(0, 2, 1, 1000)},
+                                 {REDUCE(1, 1, 1, 1000)},
+                                 {REDUCE(1, 2, 1, 1000)}};
+    const sim_network net = network_of(SIM_RING, 4, 2, 0);
+    sim_cluster_result a, b, c;
+
+    (void)state;
+    run_on(&net, true, one, CS_COUNT(one), 4, &a);
+    run_on(&net, true, apart, CS_COUNT(apart), 4, &b);
+    run_on(&net, true, twice, CS_COUNT(twice), 4, &c);
+    assert_true(a.max_ns > 0);
+    assert_int_equal(b.max_ns, a.max_ns);
+    assert_int_equal(c.max_ns, 2 * a.max_ns);
+    sim_cluster_result_fini(&a);
+    sim_cluster_result_fini(&b);
+    sim_cluster_result_fini(&c);
+}
+
+/* As streams, collectives of a group are matched in the order of their ids, not of their issue:
+ * rank 1 can issue its second one first. */
+static void test_streams_match_collectives_by_id(void **state)
+{
+    static const spec specs[] = {{REDUCE(0, 1, 1, 1000)},
+                                 {REDUCE(0, 2, 1, 2000)},
+                                 {COMP(1, 1, 50)},
+                                 {REDUCE(1, 2, 1, 1000), .n_deps = 1, .dep = {2}},
+                                 {REDUCE(1, 3, 1, 2000)}};
+    const sim_network net = network_of(SIM_RING, 2, 2, 0);
+    sim_cluster_result r;
+
+    (void)state;
+    run_on(&net, true, specs, CS_COUNT(specs), 2, &r);
+    /* egress 2 B/ns and both halves of the data: 2000 / 2 = 1,000 from 0 on, then 1000 / 2 */
+    assert_int_equal(r.max_ns, 1500);
+    sim_cluster_result_fini(&r);
+}
+
+static void test_lists_of_ranks_are_seen_as_products(void **state)
+{
+    static const struct {
+        uint32_t n;
+        int64_t rank[8];
+        bool product;
+        size_t n_spans;
+        sim_span span[3];
+    } cases[] = {
+        {4, {0, 1, 2, 3}, true, 1, {{0, 4, 1}}},
+        {2, {1, 3}, true, 1, {{0, 2, 2}}},
+        {4, {0, 4, 8, 12}, true, 1, {{1, 4, 1}}},
+        {4, {5, 7, 13, 15}, true, 2, {{0, 2, 2}, {1, 2, 2}}},
+        {4, {8, 0, 10, 2}, true, 2, {{0, 2, 2}, {1, 2, 2}}},
+        {3, {0, 1, 3}, false, 0, {{0, 0, 0}}},
+        {4, {0, 1, 4, 6}, false, 0, {{0, 0, 0}}},
+        {2, {0, 5}, false, 0, {{0, 0, 0}}},
+    };
+    sim_network net = network_of(SIM_RING, 4, 2, 0);
+
+    (void)state;
+    net.n_dims = 2;
+    net.dim[1] = net.dim[0];
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        sim_footprint f;
+        assert_int_equal(sim__footprint_of_ranks(&net, cases[i].rank, cases[i].n, &f),
+                         cases[i].product);
+        if (!cases[i].product)
+            continue;
+        assert_int_equal(f.n, cases[i].n);
+        assert_int_equal(f.n_spans, cases[i].n_spans);
+        for (size_t k = 0; k < f.n_spans; k++) {
+            assert_int_equal(f.span[k].dim, cases[i].span[k].dim);
+            assert_int_equal(f.span[k].n, cases[i].span[k].n);
+            assert_int_equal(f.span[k].stride, cases[i].span[k].stride);
+        }
+    }
+}
+
+/* A synthesized all-gather on a mesh of 50 GiB/s links, 0.5 us: 8 steps of 0.5 + 1 MiB / 50 GiB/s
+ * = 20.03125 us, 160.25 us in all; 3x3 with two chunks: 4 steps of 1 MiB and a half, 82.125 us. */
+static void test_synthesized_schedules_run_as_planned(void **state)
+{
+    static const struct {
+        const char *prefix;
+        int64_t n, ns;
+    } cases[] = {{TACOS "mesh_4x4_c1", 4, 160250}, {TACOS "mesh_3x3_c2", 3, 82125}};
+
+    (void)state;
+    if (access(TACOS, R_OK) != 0) {
+        print_message("skipped: 2 schedules of " TACOS "\n");
+        skip();
+    }
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        sim_network net = network_of(SIM_MESH, cases[i].n, 107.3741824, 500);
+        const wl_trace_options load = {.ctrl = WL_CTRL_AUTO};
+        const sim_cluster_options options = {.network = &net, .streams_by_dimension = true};
+        wl_trace *trace = NULL;
+        sim_cluster_result r;
+        cs_error err;
+        net.n_dims = 2;
+        net.dim[1] = net.dim[0];
+        if (wl_trace_load(cases[i].prefix, &load, &trace, &err) != CS_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(sim_cluster_run(trace, &options, &r, NULL), CS_OK);
+        assert_int_equal(r.max_ns, cases[i].ns);
+        sim_cluster_result_fini(&r);
+        wl_trace_destroy(trace);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_message_takes_its_links),
+        cmocka_unit_test(test_messages_wait_for_their_link),
+        cmocka_unit_test(test_a_collective_alone_equals_its_model),
+        cmocka_unit_test(test_collectives_share_the_dimensions_of_their_ranks),
+        cmocka_unit_test(test_streams_match_collectives_by_id),
+        cmocka_unit_test(test_lists_of_ranks_are_seen_as_products),
+        cmocka_unit_test(test_synthesized_schedules_run_as_planned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
