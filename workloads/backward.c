@@ -45,7 +45,7 @@ int16_t wl__operand(wl__build *b, int16_t tensor)
     if (dropped(b, tensor) && b->block->op[b->block->tensor[tensor].producer].kernel->cheap)
         wl__forward_op(b, (size_t)b->block->tensor[tensor].producer);
     if (b->of[tensor] < 0)
-        b->of[tensor] = wl__value_add(b, tensor, b->keep[tensor], false);
+        b->of[tensor] = wl__value_add(b, tensor, b->keep[tensor]);
     return b->of[tensor];
 }
 
@@ -119,8 +119,8 @@ static void contribute(wl__build *b, int16_t t, int16_t value, int16_t item, int
     }
     if (i < b->n_contributions[t]) {
         if (item >= 0)
-            b->item[item].memory_bytes += wl__elements(b, tensor, b->value[value].layout) *
-                                          wl__element_bytes(b, tensor, true);
+            b->item[item].memory_bytes +=
+                wl__elements(b, tensor, b->value[value].layout) * wl__element_bytes(b, tensor);
         value = wl__merge(b, b->contribution[t][i], value);
     } else {
         b->n_contributions[t]++;
@@ -147,7 +147,7 @@ static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_
     int16_t value, index;
 
     item.memory_bytes = wl__result_bytes(b, op, plan) + wl__operand_bytes(b, op, plan, 1 - to) +
-                        wl__elements(b, x, layout) * wl__element_bytes(b, x, true);
+                        wl__elements(b, x, layout) * wl__element_bytes(b, x);
     wl__gemm_shape(b, op, plan, &item);
     if (to == 0) { /* dX: contraction and columns change places */
         const double n = item.n;
@@ -161,7 +161,7 @@ static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_
     if (b->block->tensor[op->in[1 - to]].parameter)
         weights_dep(b, &item);
     index = wl__emit(b, &item);
-    value = wl__value_add(b, op->in[to], layout, true);
+    value = wl__value_add(b, op->in[to], layout);
     wl__value_dep(b, value, index);
     contribute(b, op->in[to], value, index, o);
 }
@@ -218,7 +218,7 @@ static void pass_through_backward(wl__build *b, int16_t o, int16_t g)
         const int16_t index = wl__emit(b, &item);
 
         if (mask) {
-            branch = wl__value_add(b, op->out, b->value[g].layout, true);
+            branch = wl__value_add(b, op->out, b->value[g].layout);
             wl__value_dep(b, branch, index);
         }
     }
@@ -309,7 +309,7 @@ static void kernel_backward(wl__build *b, int16_t o, int16_t g)
         layout = keep_partial(b, o, b->value[g].layout, layout);
         if (ring >= 0 && i > 0)
             layout.at[WL_SP] = b->home[op->in[i]].at[WL_SP];
-        value = wl__value_add(b, op->in[i], layout, true);
+        value = wl__value_add(b, op->in[i], layout);
         wl__value_dep(b, value, index);
         if (ring >= 0 && i > 0)
             wl__value_dep(b, value, ring);
@@ -328,7 +328,7 @@ static void loss_backward(wl__build *b, int16_t o)
     item.dep[item.n_deps++] = WL_DEP_INPUT;
     wl__item_dep(b, &item, wl__operand(b, op->in[0]));
     index = wl__emit(b, &item);
-    value = wl__value_add(b, op->in[0], plan->need[0], true);
+    value = wl__value_add(b, op->in[0], plan->need[0]);
     wl__value_dep(b, value, index);
     contribute(b, op->in[0], value, index, o);
 }
@@ -371,7 +371,7 @@ static void recompute_all(wl__build *b)
 {
     for (size_t t = 0; t < b->block->n_tensors; t++)
         if (!b->block->tensor[t].parameter && b->block->tensor[t].producer < 0)
-            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t], false);
+            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t]);
     for (size_t o = 0; o < b->block->n_ops; o++)
         wl__forward_op(b, o);
     for (size_t t = 0; t < b->block->n_tensors; t++) {
@@ -382,7 +382,7 @@ static void recompute_all(wl__build *b)
         if (b->wanted[t]) /* the conversions its consumers made */
             old = wl__convert(b, wl__convert(b, old, keep_partial_of(b, old, b->home[t]), 0),
                               keep_partial_of(b, old, b->keep[t]), 0);
-        b->of[t] = wl__value_add(b, (int16_t)t, b->keep[t], false);
+        b->of[t] = wl__value_add(b, (int16_t)t, b->keep[t]);
         for (size_t i = 0; i < b->value[old].n_deps; i++)
             wl__value_dep(b, b->of[t], b->value[old].dep[i]);
     }
@@ -423,7 +423,7 @@ static void incoming(wl__build *b)
 
     if (t < 0)
         return;
-    value = wl__value_add(b, t, stream_of(b, t), true);
+    value = wl__value_add(b, t, stream_of(b, t));
     wl__value_dep(b, value, WL_DEP_INPUT);
     contribute(b, t, value, -1, b->block->tensor[t].producer);
 }

@@ -28,7 +28,7 @@ int16_t wl__emit(wl__build *b, const wl_item *item)
     return (int16_t)b->n_items++;
 }
 
-int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout, bool gradient)
+int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout)
 {
     wl__value *value;
 
@@ -40,7 +40,6 @@ int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout, bool grad
     value->layout = layout;
     value->tensor = tensor;
     value->source = -1;
-    value->gradient = gradient;
     value->n_deps = 0;
     return (int16_t)b->n_values++;
 }
@@ -81,9 +80,8 @@ void wl__item_dep(wl__build *b, wl_item *item, int16_t value)
 }
 
 /* Bytes of an element: logits are fp32, also where only their gradient is meant. */
-double wl__element_bytes(const wl__build *b, const wl__tensor *tensor, bool gradient)
+double wl__element_bytes(const wl__build *b, const wl__tensor *tensor)
 {
-    (void)gradient;
     return tensor->fp32 ? 4.0 : b->bytes.activation;
 }
 
@@ -144,13 +142,13 @@ static int16_t converted(const wl__build *b, int16_t source, wl__layout layout)
 static int16_t step_emit(wl__build *b, int16_t value, const step *s, int8_t to, int16_t op)
 {
     const wl__tensor *tensor = &b->block->tensor[b->value[value].tensor];
-    const double element = wl__element_bytes(b, tensor, b->value[value].gradient);
+    const double element = wl__element_bytes(b, tensor);
     wl__layout layout = b->value[value].layout;
     const double before = wl__elements(b, tensor, layout);
     int16_t next;
 
     layout.at[s->axis] = to;
-    next = wl__value_add(b, b->value[value].tensor, layout, b->value[value].gradient);
+    next = wl__value_add(b, b->value[value].tensor, layout);
     b->value[next].source = value;
     if (s->free) {
         for (size_t i = 0; i < b->value[value].n_deps; i++)
@@ -189,8 +187,7 @@ int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op)
 /* Sum of two values of the same layout, added where the later one is produced. */
 int16_t wl__merge(wl__build *b, int16_t x, int16_t y)
 {
-    const int16_t sum =
-        wl__value_add(b, b->value[x].tensor, b->value[x].layout, b->value[x].gradient);
+    const int16_t sum = wl__value_add(b, b->value[x].tensor, b->value[x].layout);
 
     for (size_t i = 0; i < b->value[x].n_deps; i++)
         wl__value_dep(b, sum, b->value[x].dep[i]);

@@ -103,7 +103,7 @@ double wl__result_bytes(const wl__build *b, const wl__op *op, const wl__plan *pl
         return 0.0;
     tensor = &b->block->tensor[op->out];
     /* a lookup reads as many rows as it writes */
-    return wl__elements(b, tensor, plan->out) * wl__element_bytes(b, tensor, false) *
+    return wl__elements(b, tensor, plan->out) * wl__element_bytes(b, tensor) *
            (op->kernel->lookup ? 2.0 : 1.0);
 }
 
@@ -206,8 +206,8 @@ static void combine_cache(wl__build *b, const wl__op *op, const wl__plan *plan, 
 static int16_t result_value(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t item)
 {
     const wl__layout whole = {{WL__WHOLE, WL__WHOLE, WL__WHOLE, WL__WHOLE}};
-    const int16_t value = op->out >= 0 ? wl__value_add(b, op->out, plan->out, false)
-                                       : wl__value_add(b, op->in[0], whole, false);
+    const int16_t value =
+        op->out >= 0 ? wl__value_add(b, op->out, plan->out) : wl__value_add(b, op->in[0], whole);
 
     wl__value_dep(b, value, item);
     return value;
@@ -261,7 +261,7 @@ wl_pass wl__forward(wl__build *b)
     wl__pass_begin(b);
     for (size_t t = 0; t < b->block->n_tensors; t++)
         if (!b->block->tensor[t].parameter && b->block->tensor[t].producer < 0) {
-            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t], false);
+            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t]);
             wl__value_dep(b, b->of[t], WL_DEP_INPUT);
         }
     for (size_t o = 0; o < b->block->n_ops; o++)

@@ -117,7 +117,7 @@ static uint64_t dims_of_role(const wl_model *model, int32_t role)
     return mask;
 }
 
-int32_t wl__op_class(const wl_model *model, const wl__op *op, const wl__tensor *tensors)
+int32_t wl__op_class(const wl_model *model, const wl__op *op)
 {
     static const struct {
         int32_t role, class;
@@ -127,7 +127,6 @@ int32_t wl__op_class(const wl_model *model, const wl__op *op, const wl__tensor *
                    {WL__VOCABULARY, WL__CLASS_VOCABULARY}};
     const uint64_t slots = dims_of_role(model, WL__CAPACITY);
 
-    (void)tensors;
     if ((op->loops & slots) != 0 && !op->kernel->aligned)
         return WL__CLASS_EXPERT;
     for (size_t i = 0; i < CS_COUNT(by_role); i++)

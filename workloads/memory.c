@@ -107,7 +107,7 @@ static double converted_bytes(const wl__build *b, size_t o)
             bytes += 2.0 * b->plain[op->in[i]];
         else if (!wl__layout_equal(b->plan[o].need[i], b->home[op->in[i]]))
             bytes += wl__elements(b, &b->block->tensor[op->in[i]], b->plan[o].need[i]) *
-                     wl__element_bytes(b, &b->block->tensor[op->in[i]], false);
+                     wl__element_bytes(b, &b->block->tensor[op->in[i]]);
     return bytes;
 }
 
@@ -119,7 +119,7 @@ static double plain_bytes(const wl__build *b, size_t t)
         if (layout.at[a] == WL__PARTIAL)
             layout.at[a] = WL__WHOLE;
     return wl__elements(b, &b->block->tensor[t], layout) *
-           wl__element_bytes(b, &b->block->tensor[t], false);
+           wl__element_bytes(b, &b->block->tensor[t]);
 }
 
 void wl__liveness(wl__build *b)

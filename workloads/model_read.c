@@ -225,7 +225,7 @@ static cs_status ops_read(const cs_doc *doc, const cs_node *list, wl_model *mode
         wl__op *op = &block->op[i];
 
         CS_TRY(wl__op_read(doc, list->item[i], model, block, op, err));
-        op->class = wl__op_class(model, op, block->tensor);
+        op->class = wl__op_class(model, op);
         block->n_ops++;
         block->output = op->out;
     }
@@ -253,6 +253,23 @@ done:
     return status;
 }
 
+/* What nobody needs is a slip: a parameter no operator reads, a result no operator uses. */
+static cs_status leftovers_check(const cs_doc *doc, const cs_node *node, const wl__block *block,
+                                 cs_error *err)
+{
+    for (size_t t = 0; t < block->n_tensors; t++) {
+        const wl__tensor *tensor = &block->tensor[t];
+
+        if (tensor->parameter && tensor->first_use < 0)
+            return cs_doc_fail(doc, node, err, "block '%s': no operator uses the parameter '%s'",
+                               block->name, tensor->name);
+        if (tensor->producer >= 0 && tensor->first_use < 0 && (int16_t)t != block->output)
+            return cs_doc_fail(doc, node, err, "block '%s': nothing uses the result of '%s'",
+                               block->name, tensor->name);
+    }
+    return CS_OK;
+}
+
 static cs_status block_read(const cs_doc *doc, const cs_node *key, const cs_node *node,
                             wl_model *model, wl__block *block, cs_error *err)
 {
@@ -273,10 +290,7 @@ static cs_status block_read(const cs_doc *doc, const cs_node *key, const cs_node
     CS_TRY(ops_read(doc, ops, model, block, err));
     CS_TRY(output_read(doc, node, block, err));
     uses_fill(block);
-    for (size_t t = 0; t < block->n_tensors; t++)
-        if (block->tensor[t].parameter && block->tensor[t].first_use < 0)
-            return cs_doc_fail(doc, node, err, "block '%s': no operator uses the parameter '%s'",
-                               block->name, block->tensor[t].name);
+    CS_TRY(leftovers_check(doc, node, block, err));
 done:
     return status;
 }

@@ -107,7 +107,6 @@ typedef struct {
     bool causal;
     uint8_t n_cache;
     int16_t cache[4]; /* attention: tensors kept as KV cache */
-    int16_t result;   /* output dimension width of attention's value operand */
 } wl__op;
 
 typedef struct {
@@ -163,7 +162,7 @@ CS_MUST_USE cs_status wl__dims_read(const cs_doc *doc, const cs_node *node, cons
                                     const wl_model *model, wl__tensor *out, cs_error *err);
 /* Loop dimension the axis splits in this operator, WL__WHOLE: none. */
 int8_t wl__strategy_split(const wl_model *model, const wl__op *op, size_t axis, bool tp_sequence);
-int32_t wl__op_class(const wl_model *model, const wl__op *op, const wl__tensor *tensors);
+int32_t wl__op_class(const wl_model *model, const wl__op *op);
 /* Elements of a parameter of the model file, unpadded. */
 double wl__parameter_size(const wl_model *model, const wl__tensor *tensor);
 /* Sums up the stack; false when there are too many parameters to count exactly. */
@@ -197,7 +196,6 @@ typedef struct {
     wl__layout layout;
     int16_t tensor;
     int16_t source; /* value it was converted from, -1 */
-    bool gradient;
     uint8_t n_deps;
     int16_t dep[WL_MAX_DEPS];
 } wl__value;
@@ -259,7 +257,7 @@ typedef struct {
     int16_t grad[WL__MAX_TENSORS]; /* tensor -> finished gradient value, -1 */
     int16_t contribution[WL__MAX_TENSORS][4];
     uint8_t n_contributions[WL__MAX_TENSORS];
-    uint8_t uses[WL__MAX_TENSORS];
+    uint16_t uses[WL__MAX_TENSORS]; /* contributions still to come */
     struct {
         int16_t op, gradient, operand, input;
         double m, n, k;
@@ -286,12 +284,12 @@ double wl__op_flops(const wl__build *b, const wl__op *op, const double *size);
 
 /* emit.c */
 int16_t wl__emit(wl__build *b, const wl_item *item);
-int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout, bool gradient);
+int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout);
 void wl__value_dep(wl__build *b, int16_t value, int16_t item);
 void wl__item_dep(wl__build *b, wl_item *item, int16_t value);
 int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op);
 int16_t wl__merge(wl__build *b, int16_t x, int16_t y);
-double wl__element_bytes(const wl__build *b, const wl__tensor *tensor, bool gradient);
+double wl__element_bytes(const wl__build *b, const wl__tensor *tensor);
 void wl__pass_begin(wl__build *b);
 wl_pass wl__pass_end(wl__build *b, int16_t output);
 
