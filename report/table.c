@@ -206,6 +206,14 @@ static void put_padded(const char *text, size_t width, bool right, bool last, FI
     fputs(last ? "\n" : "  ", out);
 }
 
+static bool has_titles(const report_table *table)
+{
+    for (size_t c = 0; c < table->n_columns; c++)
+        if (table->column[c].title[0] != '\0')
+            return true;
+    return false;
+}
+
 static cs_status write_people(const report_table *table, FILE *out, cs_error *err)
 {
     const size_t n = table->n_columns;
@@ -221,7 +229,7 @@ static cs_status write_people(const report_table *table, FILE *out, cs_error *er
         if (shown > width[i % n])
             width[i % n] = shown;
     }
-    for (size_t c = 0; c < n; c++)
+    for (size_t c = 0; c < n && has_titles(table); c++)
         put_padded(table->column[c].title, width[c], table->column[c].kind != REPORT_TEXT,
                    c + 1 == n, out);
     for (size_t i = 0; i < report_table_rows(table) * n; i++)
