@@ -379,11 +379,39 @@ static void test_malformed_models_are_refused_with_their_place(void **state)
         {"model: 1\nname: x\ndims:\n  b: {role: batch, size: 4}\n",
          "the size of a batch dimension comes from the workload"},
         {"model: 1\nname: x\ndims:\n  x: {role: experts, size: 4}\n", "top_k"},
+        {SMALL_HEAD "    ops:\n      - {name: u, einsum: \"b s d, d f -> b s f\", in: [x, w1]}\n"
+                    "      - {name: y, einsum: \"b s f, f d -> b s d\", in: [u, w2]}\n"
+                    "      - {name: z, kernel: activation, in: [u]}\n    output: y\n"
+                    "stack:\n  - {block: layer, count: 2}\n",
+         "nothing uses the result of 'z'"},
+        {SMALL_HEAD "    ops:\n      - {name: u, einsum: \"b s d, d f\", in: [x, w1]}\n",
+         "expected an einsum like"},
+        {SMALL_HEAD "    ops:\n      - {name: u, einsum: \"b s d, d f -> b s f\", in: [w1, x]}\n",
+         "activations stand before parameters"},
+        {SMALL_HEAD "    ops:\n      - {name: u, kernel: gated_activation, in: [x]}\n",
+         "kernel gated_activation takes 2 to 2 activations, got 1"},
+        {SMALL_HEAD "    ops:\n      - {name: x, kernel: activation, in: [x]}\n",
+         "the name 'x' is taken"},
+        {SMALL_HEAD "    ops:\n      - {name: u, kernel: pool, in: [x]}\n", "shape"},
+        {SMALL_HEAD "    ops:\n      - {name: u, in: [x]}\n", "either einsum or kernel"},
         {"model: 2\n", "test.yaml:1:8: "},
         {"", "test.yaml"},
         {"{\"model_type\": \"lama\"}", "llama"},
         {"{\"model_type\": \"llama\", \"num_hidden_layers\": 2}", "hidden_size"},
         {"{\"model_type\": \"llama\", \"num_hidden_layers\": -2}", "test.yaml:1:"},
+        {"{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 100,"
+         "\"num_attention_heads\": 8, \"vocab_size\": 10}",
+         "hidden size 100 % heads 8 = 4"},
+        {"{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 96,"
+         "\"num_attention_heads\": 8, \"num_key_value_heads\": 3, \"vocab_size\": 10}",
+         "8 heads, 3 key-value heads"},
+        {"{\"model_type\": \"mixtral\", \"num_hidden_layers\": 2, \"hidden_size\": 96,"
+         "\"num_attention_heads\": 8, \"vocab_size\": 10, \"num_local_experts\": 4,"
+         "\"num_experts_per_tok\": 8}",
+         "num_experts_per_tok is 8, expected 1 to the 4 experts"},
+        {"{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 96,"
+         "\"num_attention_heads\": 8, \"vocab_size\": 10, \"mlp_bias\": true}",
+         "write a model file"},
     };
     (void)state;
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
