@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,15 +119,26 @@ static cs_status dispatch(cli_context *cli, int argc, char **argv, cs_error *err
     return unknown_command(word, err);
 }
 
-/* Output that nobody reads (`| head`) is no failure; output that is lost is. */
-static cs_status flush_output(FILE *out, cs_error *err)
+/* Whether standard output was a pipe whose reader has gone: `| head` has what it wanted. */
+static bool reader_gone(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+/* Output that nobody reads is no failure, output that is lost is. */
+static cs_status flush_output(cs_status status, FILE *out, cs_error *err)
 {
     errno = 0;
     if (fflush(out) == 0 && !ferror(out))
-        return CS_OK;
-    if (errno == EPIPE || errno == 0)
-        return CS_OK;
-    return cs_fail(err, CS_EIO, "cannot write to standard output: %s", strerror(errno));
+        return status;
+    if (reader_gone())
+        return status == CS_EIO ? CS_OK : status;
+    if (status != CS_OK && status != CS_EIO)
+        return status;
+    return cs_fail(err, CS_EIO, "cannot write to standard output: %s",
+                   errno != 0 ? strerror(errno) : "some of it was lost");
 }
 
 int main(int argc, char **argv)
@@ -140,13 +152,7 @@ int main(int argc, char **argv)
     status = dispatch(&cli, argc, argv, &err);
     if (status != CS_OK && err.text[0] == '\0')
         cs_fail(&err, status, "%s", cs_status_text(status));
-    if (status == CS_OK || status == CS_EINFEASIBLE || status == CS_ESTOPPED) {
-        cs_error lost = {.text = ""};
-        if (flush_output(cli.out, &lost) != CS_OK) {
-            status = CS_EIO;
-            err = lost;
-        }
-    }
+    status = flush_output(status, cli.out, &err);
     if (status != CS_OK)
         fprintf(stderr, "cosmic-search: %s%s\n", status == CS_ESTOPPED ? "" : "error: ", err.text);
     return exit_code(status, *cli.stop);

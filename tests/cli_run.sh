@@ -111,7 +111,10 @@ done
 
 # ---- stacks and fixed knobs ----
 expect 0 . run "$full" --stack network,collective --evaluations 50 --study stack.db
-"$cli" trials stack.db -f csv | head -n 1 | grep -q 'workload.dp' && fail "--stack keeps workload knobs"
+"$cli" trials stack.db -f csv | awk -F, '
+    NR == 1 { for (i = 1; i <= NF; i++) if ($i == "workload.dp") dp = i; next }
+    $dp != 8 { bad = 1 }
+    END { exit bad }' || fail "--stack network,collective changes a workload knob"
 expect 0 . run "$full" --fix workload.dp=8 --evaluations 50 --study fix.db -f json
 
 # ---- signals: under a second, a valid study, the code of the signal ----
