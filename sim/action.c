@@ -75,6 +75,9 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
     size_t index;
 
     context.reduce = run->pending;
+    if (it->job->recorder != NULL)
+        CS_TRY(it->job->recorder->passes(it->job->recorder->context, it->job,
+                                         (size_t)it->runner.stage, &context, n, it->err));
     CS_TRY(sim__lower(engine->lowering, context, &pass, &index, it->err));
     CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots, sizeof *engine->times,
                         it->err));
@@ -248,6 +251,9 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
         run->state.input_cause = SIM_WAIT_REMOTE;
     }
     it->runner.stage = (int32_t)stage;
+    if (it->job->recorder != NULL)
+        CS_TRY(it->job->recorder->action(it->job->recorder->context, stage, action, from != NULL,
+                                         it->err));
     CS_TRY(take_action(it, stage, action, sends, &leave));
     if (from != NULL)
         book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);

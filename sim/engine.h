@@ -108,8 +108,23 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
 sim_time sim__op_arrival(const sim_lowered *pass, const sim_op *op, const sim_time *times,
                          int64_t input_cause, int64_t *cause);
 
-/* What the engine is to run. */
+struct sim_job;
+struct sim_context;
+
+/* Who is told, stage by stage, in program order, of what an unrolled run does (export). */
 typedef struct {
+    void *context;
+    /* `n` equal passes in a row. */
+    cs_status (*passes)(void *context, const struct sim_job *job, size_t stage,
+                        const struct sim_context *pass, int64_t n, cs_error *err);
+    /* The next passes belong to this action, which first takes a value from another stage when
+     * `receives`. */
+    cs_status (*action)(void *context, size_t stage, const sim_action *action, bool receives,
+                        cs_error *err);
+} sim_recorder;
+
+/* What the engine is to run. */
+typedef struct sim_job {
     const wl_program *program;
     const wl_config *config;
     const sim_network *network;
@@ -122,6 +137,7 @@ typedef struct {
     bool unrolled;
     sim_timeline_fn timeline; /* NULL: none; needs unrolled */
     void *timeline_context;
+    const sim_recorder *recorder; /* NULL: none; needs unrolled */
 } sim_job;
 
 typedef struct {

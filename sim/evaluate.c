@@ -20,6 +20,7 @@ typedef struct {
     bool unrolled;
     sim_timeline_fn timeline;
     void *timeline_context;
+    const sim_recorder *recorder;
     cs_error *err;
 } evaluation;
 
@@ -153,6 +154,7 @@ static cs_status simulate_workload(evaluation *e, size_t i, sim_engine_result *o
             .unrolled = e->unrolled,
             .timeline = e->timeline,
             .timeline_context = e->timeline_context,
+            .recorder = e->recorder,
         };
         CS_TRY(sim__engine_run(e->scratch->engine, &job, out, e->err));
     }
@@ -308,6 +310,24 @@ cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *confi
                     .unrolled = true,
                     .timeline = fn,
                     .timeline_context = context,
+                    .err = err};
+
+    CS_TRY(begin(&e));
+    CS_TRY(simulate_workload(&e, w, &run));
+done:
+    return status;
+}
+
+cs_status sim__record(const sim_model *model, size_t w, const sim_config *config,
+                      sim_scratch *scratch, const sim_recorder *recorder, cs_error *err)
+{
+    cs_status status;
+    sim_engine_result run;
+    evaluation e = {.model = model,
+                    .config = config,
+                    .scratch = scratch,
+                    .unrolled = true,
+                    .recorder = recorder,
                     .err = err};
 
     CS_TRY(begin(&e));

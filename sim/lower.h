@@ -30,7 +30,7 @@ typedef struct {
 } sim_pass_id;
 
 /* What runs and what runs beside it. */
-typedef struct {
+typedef struct sim_context {
     sim_pass_id self;
     sim_pass_id gather; /* whose weights are gathered meanwhile */
     sim_pass_id reduce; /* whose gradients are reduced meanwhile */

@@ -30,6 +30,11 @@ typedef struct {
     sim_mesh mesh;
 } sim_layout;
 
+/* Runs workload `w` of a design unrolled and tells the recorder. */
+CS_MUST_USE cs_status sim__record(const sim_model *model, size_t w, const sim_config *config,
+                                  sim_scratch *scratch, const sim_recorder *recorder,
+                                  cs_error *err);
+
 void sim__config_layout(const sim_model *model, const sim_config *config, sim_layout *out);
 
 #endif
