@@ -121,18 +121,17 @@ static cs_status run_model(cli_context *cli, cs_error *err)
 {
     cs_arena *arena = cs_arena_create(0);
     report_table *operators = NULL;
-    wl_op_summary *op = NULL;
     cs_status status = CS_OK;
     wl_model *model = NULL;
-    size_t n = 0;
+    wl_summary ops = {0};
     totals t;
 
     if (arena == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory");
     CS_TRY(wl_model_load(cli->args.files.item[0], &model, err));
-    CS_TRY(wl_model_summary(model, cli->args.batch, cli->args.sequence, arena, &op, &n, err));
-    t = sum_up(op, n);
-    operators = operator_table(op, n);
+    CS_TRY(wl_model_summary(model, cli->args.batch, cli->args.sequence, arena, &ops, err));
+    t = sum_up(ops.line, ops.n);
+    operators = operator_table(ops.line, ops.n);
     if (operators == NULL)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
     if (cli->args.format == REPORT_JSON)

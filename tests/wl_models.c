@@ -141,18 +141,18 @@ static void test_gpt3_flops(void **state)
 {
     wl_model *model = model_load(MODELS "gpt3-175b.yaml");
     cs_arena *arena = cs_arena_create(0);
-    wl_op_summary *line;
+    wl_summary ops;
     cs_error err;
     double flops = 0.0, saved = 0.0;
     int64_t parameters = 0;
-    size_t n;
 
     (void)state;
-    assert_int_equal(wl_model_summary(model, 1, 2048, arena, &line, &n, &err), CS_OK);
-    for (size_t i = 0; i < n; i++) {
-        flops += (double)line[i].count * (line[i].flops_forward + line[i].flops_backward);
-        saved += (double)line[i].count * line[i].flops_causal_saving;
-        parameters += line[i].count * line[i].parameters;
+    assert_int_equal(wl_model_summary(model, 1, 2048, arena, &ops, &err), CS_OK);
+    for (size_t i = 0; i < ops.n; i++) {
+        flops +=
+            (double)ops.line[i].count * (ops.line[i].flops_forward + ops.line[i].flops_backward);
+        saved += (double)ops.line[i].count * ops.line[i].flops_causal_saving;
+        parameters += ops.line[i].count * ops.line[i].parameters;
     }
     assert_true(flops == 2204412785197056.0);
     assert_true(saved == 59373627899904.0 / 2);

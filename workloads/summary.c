@@ -57,7 +57,7 @@ static void block_lines(const wl__build *b, const wl_pass *forward, const wl_pas
 }
 
 cs_status wl_model_summary(const wl_model *model, int64_t batch, int64_t sequence, cs_arena *arena,
-                           wl_op_summary **out, size_t *n, cs_error *err)
+                           wl_summary *out, cs_error *err)
 {
     const wl_workload workload = {.model = model, .global_batch = batch, .sequence = sequence};
     const wl_config config = {.dp = 1, .tp = 1, .sp = 1, .ep = 1, .pp = 1, .micro_batch = batch};
@@ -75,7 +75,7 @@ cs_status wl_model_summary(const wl_model *model, int64_t batch, int64_t sequenc
         status = cs_fail(err, CS_ENOMEM, "model summary");
         goto done;
     }
-    *n = 0;
+    out->n = 0;
     for (size_t i = 0; i < model->n_stack; i++) {
         const wl__block *block = &model->block[model->stack[i].block];
         wl_pass forward, backward, last;
@@ -87,10 +87,10 @@ cs_status wl_model_summary(const wl_model *model, int64_t batch, int64_t sequenc
             status = cs_fail(err, CS_ENOMEM, "model summary");
             goto done;
         }
-        block_lines(b, &forward, &backward, model->stack[i].count, list + *n);
-        *n += block->n_ops;
+        block_lines(b, &forward, &backward, model->stack[i].count, list + out->n);
+        out->n += block->n_ops;
     }
-    *out = list;
+    out->line = list;
 done:
     free(b);
     return status;

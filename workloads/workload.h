@@ -126,10 +126,13 @@ typedef struct {
     double flops_causal_saving;           /* of forward + backward: what causal halving takes off */
     double bytes_forward, bytes_backward;
 } wl_op_summary;
-/* Lines in program order; *n of them, arena memory. */
+/* Lines in program order, arena memory. */
+typedef struct {
+    wl_op_summary *line;
+    size_t n;
+} wl_summary;
 CS_MUST_USE cs_status wl_model_summary(const wl_model *model, int64_t batch, int64_t sequence,
-                                       cs_arena *arena, wl_op_summary **out, size_t *n,
-                                       cs_error *err);
+                                       cs_arena *arena, wl_summary *out, cs_error *err);
 
 /* ---- one workload entry of a PSA ---- */
 
