@@ -121,7 +121,7 @@ typedef struct {
     const char *study_path; /* NULL: no study */
     bool resume;
     const char *warm_start; /* study or CSV, NULL */
-    volatile int *stop;     /* set by a signal handler to the signal number */
+    const volatile int *stop;     /* set by a signal handler to the signal number */
     void (*progress)(void *context, const search_progress *progress);
     /* Each trial in order as it is recorded (borrowed); NULL: none. */
     void (*on_trial)(void *context, const search_trial *trial);
@@ -203,6 +203,69 @@ CS_MUST_USE cs_status search_serve(const search_problem *problem,
                                    const search_serve_options *options,
                                    const search_channel *channel, search_outcome *out,
                                    cs_error *err);
+
+/* ---- compare: agents x problems x seeds, with statistics ---- */
+
+/* Evaluations at which regret is read. */
+#define SEARCH_N_CHECKPOINTS 6
+extern const uint64_t search_checkpoints[SEARCH_N_CHECKPOINTS]; /* 30, 100, ... 10,000 */
+
+/* One problem of a suite. */
+typedef struct {
+    const char *label;
+    double optimum;       /* value of its objective that regret refers to */
+    const char *kind;     /* "exhaustive", "stated", or "best_known" (over all runs of the suite) */
+    double share_1;       /* share of uniform designs within 1 % of it, NAN when unknown */
+    double random_median; /* log 2 / share_1: uniform draws to within 1 % */
+    char valid_points[40];
+} search_compare_problem;
+
+/* One agent on one problem.  Regret r = |best / optimum - 1|; infinite before the first feasible
+ * design.  Medians and quartiles over the seeds; NAN where a checkpoint is beyond the budget. */
+typedef struct {
+    size_t problem; /* index */
+    const char *agent;
+    size_t runs;
+    double regret[SEARCH_N_CHECKPOINTS], low[SEARCH_N_CHECKPOINTS], high[SEARCH_N_CHECKPOINTS];
+    double ci_low, ci_high;      /* bootstrap 95 % interval of the median at the end */
+    double final;                /* median regret at the end */
+    double success_1, success_5; /* share of runs that reach 1 % and 5 % */
+    double ert_1, ert_5;         /* evaluations of all runs over successes (INFINITY: none) */
+    double median_1, median_5;   /* evaluations to target, unreached counts as infinite */
+    double area;                 /* anytime: mean over log-spaced budgets of log regret, 0..1 */
+    double rank;                 /* mean rank by final regret among agents, ties averaged */
+    double p;                    /* Wilcoxon signed rank against the best agent, Holm */
+    double a12;                  /* chance that the best agent does better, ties half */
+    bool best, tied;             /* tied: not told apart from the best at 5 % */
+    double agent_s_per_proposal; /* time inside the agent */
+} search_compare_row;
+
+typedef struct {
+    char *name;
+    search_compare_problem *problems;
+    size_t n_problems;
+    search_compare_row *rows; /* by problem, then agent in the suite's order */
+    size_t n_rows;
+    uint64_t runs_done, runs_kept; /* done now, taken from an earlier call */
+    void *storage;
+} search_compare_result;
+
+typedef struct {
+    const char *suite_path;
+    const char *runs_path; /* JSON lines, one finished run each: appended to, and read on resume */
+    int jobs;
+    const volatile int *stop;
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+} search_compare_options;
+
+/* Runs what `runs_path` does not hold yet and computes the tables.  CS_ESTOPPED when a signal came
+ * first; what was finished is kept in the file.  Lines of other programs in the same form count as
+ * further agents: {"problem", "agent", "seed", "evaluations", "proposals", "agent_s", "trace": [[n,
+ * value], ...]}, where the trace lists improvements of the best feasible value. */
+CS_MUST_USE cs_status search_compare(const search_compare_options *options,
+                                     search_compare_result *out, cs_error *err);
+void search_compare_fini(search_compare_result *result);
 
 /* Threads available here: the least of OMP_NUM_THREADS, affinity and the cgroup's CPU quota. */
 int search_default_jobs(void);

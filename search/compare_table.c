@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Tables of a comparison: regret, runs to target, anytime area, ranks and tests. */
+#include "search/compare.h"
+#include "search/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const uint64_t search_checkpoints[SEARCH_N_CHECKPOINTS] = {30, 100, 300, 1000, 3000, 10000};
+
+enum { DRAWS = 10000, AREA_POINTS = 20 };
+
+/* Final regrets of one agent on one problem, by seed, and what they came from. */
+typedef struct {
+    const search__record **runs;
+    double *regret; /* at the end of the budget */
+    size_t n;
+} sample;
+
+typedef struct {
+    const search__suite *suite;
+    const search__records *records;
+    search_compare_result *out;
+    cs_arena *arena;
+    const char **agents; /* labels: the suite's, then others found in the file */
+    size_t n_agents;
+    double *work; /* at least 3 n and n + DRAWS */
+    double optimum;
+    cs_rng *rng;
+    size_t first_row; /* of the problem being worked on */
+    sample *samples;  /* per agent of this problem */
+} tables;
+
+/* Best value after `evaluations`, as regret. */
+static double regret_at(const search__record *r, double optimum, uint64_t evaluations)
+{
+    size_t n = r->n;
+
+    while (n > 0 && r->at[n - 1] > evaluations)
+        n--;
+    return n == 0 ? INFINITY : fabs(r->value[n - 1] / optimum - 1.0);
+}
+
+/* Evaluations until regret is at most `target`. */
+static double evaluations_to(const search__record *r, double optimum, double target)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (fabs(r->value[i] / optimum - 1.0) <= target)
+            return (double)r->at[i];
+    return INFINITY;
+}
+
+/* Mean over log-spaced budgets from 10 to 3,000 (or the whole budget) of log10 regret between 0.001
+ * and 10, scaled to 0..1. */
+static double anytime_area(const search__record *r, double optimum, uint64_t evaluations)
+{
+    const double last = log10(fmin(3000.0, (double)evaluations)), first = fmin(1.0, last);
+    double sum = 0.0;
+
+    for (int i = 0; i < AREA_POINTS; i++) {
+        const double at = pow(10.0, first + (last - first) * i / (AREA_POINTS - 1));
+        const double regret = fmin(10.0, fmax(1e-3, regret_at(r, optimum, (uint64_t)(at + 0.5))));
+        sum += (log10(regret) + 3.0) / 4.0;
+    }
+    return sum / AREA_POINTS;
+}
+
+static void fill_regret(tables *t, const sample *s, search_compare_row *row)
+{
+    const double nan_value = NAN;
+
+    for (size_t k = 0; k < SEARCH_N_CHECKPOINTS; k++) {
+        row->regret[k] = row->low[k] = row->high[k] = nan_value;
+        if (search_checkpoints[k] > t->suite->evaluations)
+            continue;
+        for (size_t i = 0; i < s->n; i++)
+            t->work[i] = regret_at(s->runs[i], t->optimum, search_checkpoints[k]);
+        search__sort(t->work, s->n);
+        row->low[k] = search__quantile(t->work, s->n, 0.25);
+        row->regret[k] = search__quantile(t->work, s->n, 0.5);
+        row->high[k] = search__quantile(t->work, s->n, 0.75);
+    }
+}
+
+static void fill_target(tables *t, const sample *s, double target, double *success, double *ert,
+                        double *median)
+{
+    double spent = 0.0;
+    size_t hits = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        const double at = evaluations_to(s->runs[i], t->optimum, target);
+        hits += isfinite(at);
+        spent += isfinite(at) ? at : (double)t->suite->evaluations;
+        t->work[i] = at;
+    }
+    search__sort(t->work, s->n);
+    *median = search__quantile(t->work, s->n, 0.5);
+    *success = s->n > 0 ? (double)hits / (double)s->n : NAN;
+    *ert = hits > 0 ? spent / (double)hits : INFINITY;
+}
+
+static void fill_row(tables *t, size_t a, search_compare_row *row)
+{
+    const sample *s = &t->samples[a];
+    double agent_s = 0.0, proposals = 0.0;
+
+    row->agent = t->agents[a];
+    row->runs = s->n;
+    fill_regret(t, s, row);
+    fill_target(t, s, 0.01, &row->success_1, &row->ert_1, &row->median_1);
+    fill_target(t, s, 0.05, &row->success_5, &row->ert_5, &row->median_5);
+    for (size_t i = 0; i < s->n; i++) {
+        row->area += anytime_area(s->runs[i], t->optimum, t->suite->evaluations) / (double)s->n;
+        agent_s += s->runs[i]->agent_s;
+        proposals += (double)s->runs[i]->proposals;
+    }
+    row->agent_s_per_proposal = proposals > 0 ? agent_s / proposals : NAN;
+    row->final = search__median(s->regret, s->n, t->work);
+    search__bootstrap_median(s->regret, s->n, DRAWS, t->rng, t->work, &row->ci_low, &row->ci_high);
+    row->p = row->a12 = NAN;
+}
+
+/* Mean over seeds of the rank by final regret among the agents that ran that seed. */
+static double mean_rank(const tables *t, size_t a)
+{
+    const sample *s = &t->samples[a];
+    double sum = 0.0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        double rank = 1.0;
+        for (size_t b = 0; b < t->n_agents; b++) {
+            if (b == a || i >= t->samples[b].n)
+                continue;
+            const double other = t->samples[b].regret[i];
+            rank += other < s->regret[i] ? 1.0 : other == s->regret[i] ? 0.5 : 0.0;
+        }
+        sum += rank;
+    }
+    return s->n > 0 ? sum / (double)s->n : NAN;
+}
+
+/* The best agent is the one of least mean rank, then least area; the others are tested against it.
+ */
+static void test_against_best(tables *t, search_compare_row *rows)
+{
+    size_t best = 0;
+    double p[256];
+
+    for (size_t a = 0; a < t->n_agents; a++)
+        rows[a].rank = mean_rank(t, a);
+    for (size_t a = 1; a < t->n_agents; a++)
+        if (rows[a].runs > 0 &&
+            (rows[best].runs == 0 || rows[a].rank < rows[best].rank ||
+             (rows[a].rank == rows[best].rank && rows[a].area < rows[best].area)))
+            best = a;
+    rows[best].best = true;
+    for (size_t a = 0; a < t->n_agents; a++) {
+        const size_t n =
+            t->samples[a].n < t->samples[best].n ? t->samples[a].n : t->samples[best].n;
+        p[a] = a == best || n == 0
+                   ? NAN
+                   : search__wilcoxon(t->samples[a].regret, t->samples[best].regret, n, t->work);
+        if (a != best && n > 0)
+            rows[a].a12 = search__a12(t->samples[best].regret, t->samples[a].regret, n);
+    }
+    search__holm(p, t->n_agents);
+    for (size_t a = 0; a < t->n_agents; a++) {
+        rows[a].p = p[a];
+        rows[a].tied = a == best || p[a] > 0.05;
+    }
+}
+
+/* Reference of a problem: stated, from the exhaustive run, or the best of all runs. */
+static void find_reference(tables *t, size_t index, bool maximize)
+{
+    const search__suite_problem *p = &t->suite->problems[index];
+    search_compare_problem *out = &t->out->problems[index];
+    bool exhaustive = false;
+    double best = NAN;
+
+    out->share_1 = NAN;
+    for (size_t i = 0; i < t->records->n; i++) {
+        const search__record *r = &t->records->list[i];
+        if (r->n == 0 || strcmp(r->problem, p->label) != 0)
+            continue;
+        const double value = r->value[r->n - 1];
+        exhaustive = exhaustive || !isnan(r->share_1);
+        if (!isnan(r->share_1))
+            out->share_1 = r->share_1;
+        if (isnan(best) || (maximize ? value > best : value < best))
+            best = value;
+    }
+    t->optimum = out->optimum = p->optimum == SEARCH__STATED ? p->stated : best;
+    out->kind = p->optimum == SEARCH__STATED ? "stated" : exhaustive ? "exhaustive" : "best_known";
+    out->random_median = out->share_1 > 0 ? log(0.5) / log1p(-out->share_1) : NAN;
+}
+
+static cs_status collect(tables *t, size_t index, size_t a, cs_error *err)
+{
+    const search__suite_problem *p = &t->suite->problems[index];
+    sample *s = &t->samples[a];
+
+    s->n = 0;
+    s->runs = cs_arena_alloc(t->arena, t->suite->seeds * sizeof(search__record *));
+    s->regret = cs_arena_alloc(t->arena, t->suite->seeds * sizeof *s->regret);
+    if (s->runs == NULL || s->regret == NULL)
+        return cs_fail(err, CS_ENOMEM, "comparison");
+    for (uint64_t seed = 1; seed <= t->suite->seeds; seed++) {
+        const search__record *r =
+            search__records_find(t->records, p->label, t->agents[a], seed, t->suite->evaluations);
+        if (r == NULL)
+            continue;
+        s->runs[s->n] = r;
+        s->regret[s->n++] = regret_at(r, t->optimum, t->suite->evaluations);
+    }
+    return CS_OK;
+}
+
+static cs_status table_of(tables *t, size_t index, bool maximize, cs_error *err)
+{
+    cs_status status = CS_OK;
+    search_compare_row *rows = t->out->rows + index * t->n_agents;
+
+    t->out->problems[index].label = cs_arena_strdup(t->arena, t->suite->problems[index].label);
+    if (t->out->problems[index].label == NULL)
+        return cs_fail(err, CS_ENOMEM, "comparison");
+    find_reference(t, index, maximize);
+    for (size_t a = 0; a < t->n_agents; a++)
+        CS_TRY(collect(t, index, a, err));
+    for (size_t a = 0; a < t->n_agents; a++) {
+        rows[a].problem = index;
+        fill_row(t, a, &rows[a]);
+    }
+    test_against_best(t, rows);
+done:
+    return status;
+}
+
+/* Labels of the suite's agents, then those that other programs wrote with the same budget. */
+static cs_status list_agents(tables *t, cs_error *err)
+{
+    enum { MOST = 256 };
+
+    t->agents = cs_arena_alloc(t->arena, MOST * sizeof *t->agents);
+    if (t->agents == NULL)
+        return cs_fail(err, CS_ENOMEM, "comparison");
+    for (size_t a = 0; a < t->suite->n_agents; a++)
+        t->agents[t->n_agents++] = cs_arena_strdup(t->arena, t->suite->agents[a].label);
+    for (size_t i = 0; i < t->records->n; i++) {
+        const search__record *r = &t->records->list[i];
+        bool listed = r->evaluations != t->suite->evaluations || !isnan(r->share_1);
+        for (size_t a = 0; a < t->n_agents && !listed; a++)
+            listed = t->agents[a] == NULL || strcmp(t->agents[a], r->agent) == 0;
+        if (!listed && t->n_agents < MOST)
+            t->agents[t->n_agents++] = cs_arena_strdup(t->arena, r->agent);
+    }
+    for (size_t a = 0; a < t->n_agents; a++)
+        if (t->agents[a] == NULL)
+            return cs_fail(err, CS_ENOMEM, "comparison");
+    return CS_OK;
+}
+
+cs_status search__compare_tables(const search__suite *suite, const search__records *records,
+                                 const bool *maximize, search_compare_result *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+    tables t = {.suite = suite, .records = records, .out = out, .arena = cs_arena_create(0)};
+
+    if (t.arena == NULL)
+        return cs_fail(err, CS_ENOMEM, "comparison");
+    out->storage = t.arena;
+    CS_TRY(list_agents(&t, err));
+    t.rng = cs_rng_create(1, 0, 0);
+    t.work = cs_arena_alloc(t.arena, (3 * suite->seeds + DRAWS) * sizeof *t.work);
+    t.samples = cs_arena_alloc(t.arena, t.n_agents * sizeof *t.samples);
+    out->n_rows = suite->n_problems * t.n_agents;
+    out->rows = calloc(out->n_rows, sizeof *out->rows);
+    if (t.rng == NULL || t.work == NULL || t.samples == NULL || out->rows == NULL) {
+        status = cs_fail(err, CS_ENOMEM, "comparison");
+        goto done;
+    }
+    for (size_t i = 0; i < suite->n_problems; i++)
+        CS_TRY(table_of(&t, i, maximize[i], err));
+done:
+    cs_rng_destroy(t.rng);
+    return status;
+}

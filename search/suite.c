@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Reading a suite file. */
+#include "search/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_AGENTS = 64, MOST_PROBLEMS = 256 };
+
+static const char *const root_keys[] = {"suite", "name",   "evaluations",
+                                        "seeds", "agents", "problems"};
+static const char *const agent_keys[] = {"name", "label", "params"};
+static const char *const problem_keys[] = {"psa", "label", "objective", "stacks", "fix", "optimum"};
+
+void search__suite_fini(search__suite *suite)
+{
+    cs_doc_destroy(suite->doc);
+    cs_arena_destroy(suite->arena);
+    *suite = (search__suite){0};
+}
+
+static cs_status no_memory(cs_error *err)
+{
+    return cs_fail(err, CS_ENOMEM, "suite");
+}
+
+/* A list of texts (absent: none). */
+static cs_status read_texts(search__suite *s, const cs_node *list, const char ***out, size_t *n,
+                            cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    *n = 0;
+    if (list == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_expect(s->doc, list, CS_DOC_LIST, err));
+    *out = cs_arena_alloc(s->arena, (list->n + 1) * sizeof **out);
+    if (*out == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < list->n; i++)
+        CS_TRY(cs_node_string(s->doc, list->item[i], &(*out)[i], err));
+    *n = list->n;
+done:
+    return status;
+}
+
+static cs_status read_params(search__suite *s, const cs_node *map, search__suite_agent *agent_,
+                             cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    if (map == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_expect(s->doc, map, CS_DOC_MAP, err));
+    agent_->params = cs_arena_alloc(s->arena, (map->n + 1) * sizeof *agent_->params);
+    if (agent_->params == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < map->n; i++) {
+        const char *value;
+        CS_TRY(cs_node_string(s->doc, map->item[i], &value, err));
+        agent_->params[i] = cs_arena_printf(s->arena, "%s=%s", map->key[i]->text, value);
+        if (agent_->params[i] == NULL)
+            return no_memory(err);
+    }
+    agent_->n_params = map->n;
+done:
+    return status;
+}
+
+static cs_status read_agent(search__suite *s, const cs_node *node, search__suite_agent *out,
+                            cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *name = node;
+    const char *text;
+    double param[AGENT_MAX_PARAMS];
+    cs_error inner = {""};
+
+    if (node->kind == CS_DOC_MAP) {
+        CS_TRY(cs_node_check_keys(s->doc, node, agent_keys, CS_COUNT(agent_keys), err));
+        CS_TRY(cs_node_require(s->doc, node, "name", &name, err));
+        CS_TRY(read_params(s, cs_node_get(node, "params"), out, err));
+    }
+    CS_TRY(cs_node_string(s->doc, name, &text, err));
+    if (agent_find(text, &out->type, &inner) != CS_OK ||
+        agent_params(out->type, out->params, out->n_params, param, &inner) != CS_OK)
+        return cs_doc_fail(s->doc, node, err, "%s", inner.text);
+    out->label = text;
+    if (cs_node_get(node, "label") != NULL)
+        CS_TRY(cs_node_string(s->doc, cs_node_get(node, "label"), &out->label, err));
+    for (const search__suite_agent *a = s->agents; a < out; a++)
+        if (strcmp(a->label, out->label) == 0)
+            return cs_doc_fail(s->doc, node, err, "two agents are labelled \"%s\"", a->label);
+done:
+    return status;
+}
+
+static cs_status read_optimum(search__suite *s, const cs_node *node, search__suite_problem *out,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    out->optimum = SEARCH__BEST_KNOWN;
+    if (node == NULL || (node->kind == CS_DOC_SCALAR && strcmp(node->text, "best_known") == 0))
+        return CS_OK;
+    if (node->kind == CS_DOC_SCALAR && strcmp(node->text, "exhaustive") == 0) {
+        out->optimum = SEARCH__EXHAUSTIVE;
+        return CS_OK;
+    }
+    CS_TRY(cs_node_real(s->doc, node, &out->stated, err));
+    out->optimum = SEARCH__STATED;
+    if (out->stated == 0.0)
+        status = cs_doc_fail(s->doc, node, err, "an optimum of 0 gives no relative regret");
+done:
+    return status;
+}
+
+static cs_status read_problem(search__suite *s, const cs_node *node, search__suite_problem *out,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *psa, *label = cs_node_get(node, "label");
+    const char *file;
+
+    CS_TRY(cs_node_expect(s->doc, node, CS_DOC_MAP, err));
+    CS_TRY(cs_node_check_keys(s->doc, node, problem_keys, CS_COUNT(problem_keys), err));
+    CS_TRY(cs_node_require(s->doc, node, "psa", &psa, err));
+    CS_TRY(cs_node_string(s->doc, psa, &file, err));
+    out->psa = cs_doc_resolve(s->doc, file);
+    if (out->psa == NULL)
+        return no_memory(err);
+    if (cs_node_get(node, "objective") != NULL)
+        CS_TRY(cs_node_string(s->doc, cs_node_get(node, "objective"), &out->objective, err));
+    CS_TRY(read_texts(s, cs_node_get(node, "stacks"), &out->stacks, &out->n_stacks, err));
+    CS_TRY(read_texts(s, cs_node_get(node, "fix"), &out->fixes, &out->n_fixes, err));
+    CS_TRY(read_optimum(s, cs_node_get(node, "optimum"), out, err));
+    if (label != NULL) {
+        CS_TRY(cs_node_string(s->doc, label, &out->label, err));
+    } else {
+        const char *slash = strrchr(file, '/');
+        out->label = cs_arena_printf(s->arena, "%s %s", slash != NULL ? slash + 1 : file,
+                                     out->objective != NULL ? out->objective : "");
+        if (out->label == NULL)
+            return no_memory(err);
+    }
+    for (const search__suite_problem *p = s->problems; p < out; p++)
+        if (strcmp(p->label, out->label) == 0)
+            return cs_doc_fail(s->doc, node, err, "two problems are labelled \"%s\"", p->label);
+done:
+    return status;
+}
+
+static cs_status require_list(search__suite *s, const char *key, size_t most, const cs_node **list,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(cs_node_require(s->doc, cs_doc_root(s->doc), key, list, err));
+    CS_TRY(cs_node_expect(s->doc, *list, CS_DOC_LIST, err));
+    if ((*list)->n == 0 || (*list)->n > most)
+        status = cs_doc_fail(s->doc, *list, err, "expected 1 to %zu entries", most);
+done:
+    return status;
+}
+
+static cs_status read_suite(search__suite *s, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *root = cs_doc_root(s->doc), *node, *agents, *problems;
+    int64_t number;
+
+    CS_TRY(cs_node_expect(s->doc, root, CS_DOC_MAP, err));
+    CS_TRY(cs_node_check_keys(s->doc, root, root_keys, CS_COUNT(root_keys), err));
+    CS_TRY(cs_node_require(s->doc, root, "suite", &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, 1, &number, err));
+    CS_TRY(cs_node_require(s->doc, root, "name", &node, err));
+    CS_TRY(cs_node_string(s->doc, node, &s->name, err));
+    CS_TRY(cs_node_require(s->doc, root, "evaluations", &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, 100000000, &number, err));
+    s->evaluations = (uint64_t)number;
+    CS_TRY(cs_node_require(s->doc, root, "seeds", &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, 1000, &number, err));
+    s->seeds = (uint64_t)number;
+    CS_TRY(require_list(s, "agents", MOST_AGENTS, &agents, err));
+    CS_TRY(require_list(s, "problems", MOST_PROBLEMS, &problems, err));
+    s->agents = cs_arena_alloc(s->arena, agents->n * sizeof *s->agents);
+    s->problems = cs_arena_alloc(s->arena, problems->n * sizeof *s->problems);
+    if (s->agents == NULL || s->problems == NULL)
+        return no_memory(err);
+    for (; s->n_agents < agents->n; s->n_agents++)
+        CS_TRY(read_agent(s, agents->item[s->n_agents], &s->agents[s->n_agents], err));
+    for (; s->n_problems < problems->n; s->n_problems++)
+        CS_TRY(read_problem(s, problems->item[s->n_problems], &s->problems[s->n_problems], err));
+done:
+    return status;
+}
+
+cs_status search__suite_load(const char *path, search__suite *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+    search__suite s = {.arena = cs_arena_create(0)};
+
+    if (s.arena == NULL)
+        return no_memory(err);
+    CS_TRY(cs_doc_load(path, &s.doc, err));
+    CS_TRY(read_suite(&s, err));
+    *out = s;
+    s = (search__suite){0};
+done:
+    search__suite_fini(&s);
+    return status;
+}
