@@ -148,7 +148,7 @@ static void start_timed(sim__cluster *c, uint32_t index)
     }
     if (counts)
         c->rank[r].times.compute_ns += ticks;
-    sim__astra_engine_timer(c->engine, c->trace->rank[r].rank, ticks, index);
+    sim__astra_engine_timer(c->engine, sim__cluster_npu(c, c->trace->rank[r].rank), ticks, index);
 }
 
 bool sim__cluster_is_collective(const sim__cluster *c, uint32_t index)
@@ -254,10 +254,16 @@ void sim__cluster_finish(sim__cluster *c, uint32_t index)
 
 /* ---- hooks of the engine ---- */
 
+/* A node ends; numbers beyond the nodes: a rank starts. */
 static void on_timer(void *context, uint32_t npu, uint32_t node)
 {
+    sim__cluster *c = context;
+
     (void)npu;
-    sim__cluster_finish(context, node);
+    if (node < c->trace->n_nodes)
+        sim__cluster_finish(c, node);
+    else
+        pass(c, node - c->trace->n_nodes);
 }
 
 static void on_arrived(void *context, uint32_t value)
@@ -309,7 +315,7 @@ static void take_shape(sim__cluster *c)
     system->roofline = system->peak_flops > 0.0 && system->local_mem_bytes_per_s > 0.0;
 }
 
-static cs_status create(sim__cluster *c, cs_error *err)
+cs_status sim__cluster_create(sim__cluster *c, cs_error *err)
 {
     const sim__hooks hooks = {
         .context = c, .done = on_done, .timer = on_timer, .arrived = on_arrived};
@@ -339,7 +345,7 @@ done:
     return status;
 }
 
-static void destroy(sim__cluster *c)
+void sim__cluster_destroy(sim__cluster *c)
 {
     sim__cluster_streams_fini(c);
     sim__contention_destroy(c);
@@ -362,7 +368,7 @@ static void destroy(sim__cluster *c)
     free(c->side_end);
 }
 
-static cs_status play(sim__cluster *c, cs_error *err)
+cs_status sim__cluster_play(sim__cluster *c, cs_error *err)
 {
     cs_status status;
 
@@ -370,7 +376,11 @@ static cs_status play(sim__cluster *c, cs_error *err)
         if (c->pending[i] == 0)
             sim__cluster_make_ready(c, i);
     for (uint32_t r = 0; r < c->trace->n_ranks; r++)
-        pass(c, r);
+        if (c->start == NULL)
+            pass(c, r);
+        else
+            sim__astra_engine_timer(c->engine, sim__cluster_npu(c, r), c->start[r],
+                                    c->trace->n_nodes + r);
     CS_TRY(sim__astra_engine_run(c->engine, err));
     if (c->status != CS_OK)
         return cs_fail(err, c->status, "%s", c->error.text);
@@ -381,12 +391,13 @@ done:
     return status;
 }
 
-static double sent_bytes(const sim__cluster *c, const sim__engine *engine)
+double sim__cluster_sent_bytes(const sim__cluster *c)
 {
+    const int64_t n = c->astra->network.npus * (int64_t)c->astra->network.n_dims;
     double bytes = 0.0;
 
-    for (int64_t i = 0; i < c->astra->network.npus * (int64_t)c->astra->network.n_dims; i++)
-        bytes += engine->sent[i];
+    for (int64_t i = 0; i < n; i++)
+        bytes += c->engine->sent[i] + (c->side == NULL ? 0.0 : c->side->sent[i]);
     return bytes;
 }
 
@@ -408,9 +419,7 @@ static void summarize(sim__cluster *c)
         out->max_exposed_ns =
             times->exposed_ns > out->max_exposed_ns ? times->exposed_ns : out->max_exposed_ns;
     }
-    out->bytes_moved += sent_bytes(c, c->engine);
-    if (c->side != NULL)
-        out->bytes_moved += sent_bytes(c, c->side);
+    out->bytes_moved += sim__cluster_sent_bytes(c);
     for (uint32_t i = 0; i < c->trace->n_nodes; i++)
         out->unreceived += c->trace->node[i].type == WL_NODE_SEND && c->partner[i] == SIM__NONE;
 }
@@ -432,11 +441,11 @@ cs_status sim_cluster_run(const wl_trace *trace, const sim_cluster_options *opti
         c.astra = &c.shape;
     }
     CS_TRY(check_sizes(trace, c.astra, err));
-    CS_TRY(create(&c, err));
-    CS_TRY(play(&c, err));
+    CS_TRY(sim__cluster_create(&c, err));
+    CS_TRY(sim__cluster_play(&c, err));
     summarize(&c);
 done:
-    destroy(&c);
+    sim__cluster_destroy(&c);
     return status;
 }
 

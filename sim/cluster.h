@@ -31,6 +31,11 @@ typedef struct {
     /* Model contention: compute nodes without a duration follow the roofline of these, when both
      * are above 0. */
     double peak_flops, memory_bytes_per_s;
+    /* Collectives given as traces, by wl_collective (the first SIM_ASTRA_N_TYPES), loaded with
+     * wl_trace_options.custom; NULL: none.  Positions in the group stand for ranks, sizes are those
+     * of the file.  They run by the rules above, each on a network of its own, from the members'
+     * own starts.  Borrowed. */
+    const wl_trace *custom[SIM_ASTRA_N_TYPES];
     /* What if: compute of one rank takes `slow_factor` times as long (0: no rank). */
     uint32_t slow_rank;
     double slow_factor;

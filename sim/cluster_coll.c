@@ -11,240 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- streams: the collectives of a group, in order ---- */
-
-static bool stream_members(sim__cluster *c, sim__stream *s)
-{
-    const wl_trace_group *group = &c->trace->group[s->group];
-    const sim_astra_network *net = &c->astra->network;
-    const bool listed = s->group != WL_GROUP_WORLD && group->n > 0;
-
-    s->n = listed ? group->n : (uint32_t)net->npus;
-    if (s->mask != 0) {
-        s->n = 1;
-        for (size_t d = 0; d < net->n_dims; d++)
-            if ((s->mask >> d & 1) != 0)
-                s->n *= (uint32_t)net->dim[d].n;
-    }
-    s->rank = malloc((s->n + 1) * sizeof *s->rank);
-    s->issued = calloc((size_t)s->n + 1, sizeof *s->issued);
-    if (s->rank == NULL || s->issued == NULL)
-        return false;
-    for (uint32_t j = 0; j < s->n; j++) {
-        int64_t rest = j, stride = 1;
-        s->rank[j] = listed ? group->rank[j] : j;
-        if (s->mask == 0)
-            continue;
-        s->rank[j] = s->base;
-        for (size_t d = 0; d < net->n_dims; stride *= net->dim[d++].n)
-            if ((s->mask >> d & 1) != 0) {
-                s->rank[j] += rest % net->dim[d].n * stride;
-                rest /= net->dim[d].n;
-            }
-    }
-    return true;
-}
-
-/* Members must be ranks of the machine, each once. */
-static bool stream_is_valid(sim__cluster *c, const sim__stream *s, uint32_t node)
-{
-    const int64_t npus = c->astra->network.npus;
-    unsigned char *seen = calloc((size_t)npus, 1);
-    bool valid = seen != NULL;
-    char text[160];
-
-    for (uint32_t j = 0; j < s->n && valid; j++)
-        valid = s->rank[j] < npus && seen[s->rank[j]]++ == 0;
-    if (!valid)
-        sim__cluster_fail(
-            c, seen == NULL ? CS_ENOMEM : CS_ETRACE,
-            "%s: group '%.40s' has ranks twice or beyond the %" PRId64 " of the machine",
-            sim__cluster_node_text(c, node, text), c->trace->group[s->group].name, npus);
-    free(seen);
-    return valid;
-}
-
-static sim__stream *stream_add(sim__cluster *c, int32_t group, uint32_t mask, uint32_t base,
-                               uint32_t node)
-{
-    sim__stream *s;
-
-    if (c->n_streams == c->stream_capacity) {
-        const uint32_t capacity = c->stream_capacity == 0 ? 64 : 2 * c->stream_capacity;
-        sim__stream *grown = realloc(c->stream, capacity * sizeof *grown);
-        if (grown == NULL) {
-            sim__cluster_fail(c, CS_ENOMEM, "groups");
-            return NULL;
-        }
-        c->stream = grown;
-        c->stream_capacity = capacity;
-    }
-    s = &c->stream[c->n_streams++];
-    *s = (sim__stream){.group = group, .mask = mask, .base = base};
-    if (!stream_members(c, s)) {
-        sim__cluster_fail(c, CS_ENOMEM, "groups");
-        return NULL;
-    }
-    return stream_is_valid(c, s, node) ? s : NULL;
-}
-
-/* Dimensions a world collective involves; 0 when all. */
-static uint32_t involved_mask(const sim__cluster *c, const wl_trace_node *node)
-{
-    const uint32_t all = (1u << c->astra->network.n_dims) - 1;
-    const uint32_t mask = node->involved & all;
-
-    if (node->group != WL_GROUP_WORLD || node->involved == 0 || mask == all)
-        return 0;
-    return mask;
-}
-
-/* Rank with the coordinates of the masked dimensions set to 0. */
-static uint32_t mask_base(const sim__cluster *c, uint32_t rank, uint32_t mask)
-{
-    const sim_astra_network *net = &c->astra->network;
-    int64_t base = 0, stride = 1;
-
-    for (size_t d = 0; d < net->n_dims; stride *= net->dim[d++].n)
-        if ((mask >> d & 1) == 0)
-            base += rank / stride % net->dim[d].n * stride;
-    return (uint32_t)base;
-}
-
-static sim__stream *stream_of(sim__cluster *c, uint32_t index)
-{
-    const wl_trace_node *node = &c->trace->node[index];
-    const uint32_t mask = involved_mask(c, node);
-    uint32_t base;
-
-    if (mask == 0) {
-        uint32_t *slot = &c->group_stream[node->group];
-        sim__stream *s;
-        if (*slot != 0)
-            return &c->stream[*slot - 1];
-        s = stream_add(c, node->group, 0, 0, index);
-        *slot = s == NULL ? 0 : c->n_streams;
-        return s;
-    }
-    base = mask_base(c, c->trace->rank[c->rank_of[index]].rank, mask);
-    for (uint32_t i = 0; i < c->n_streams; i++)
-        if (c->stream[i].mask == mask && c->stream[i].base == base)
-            return &c->stream[i];
-    return stream_add(c, node->group, mask, base, index);
-}
-
-static uint32_t member_of(const sim__stream *s, int64_t rank)
-{
-    if (s->n > 0 && rank < s->n && s->rank[rank] == rank)
-        return (uint32_t)rank;
-    for (uint32_t j = 0; j < s->n; j++)
-        if (s->rank[j] == rank)
-            return j;
-    return SIM__NONE;
-}
-
-/* ---- one collective ---- */
-
-static void coll_destroy(sim__coll *coll)
-{
-    if (coll == NULL)
-        return;
-    free(coll->start);
-    free(coll->node);
-    free(coll);
-}
-
-static sim__coll *coll_create(sim__cluster *c, uint32_t n)
-{
-    sim__coll *coll = calloc(1, sizeof *coll);
-
-    if (coll != NULL) {
-        coll->start = malloc(n * sizeof *coll->start);
-        coll->node = malloc(n * sizeof *coll->node);
-    }
-    if (coll == NULL || coll->start == NULL || coll->node == NULL) {
-        coll_destroy(coll);
-        sim__cluster_fail(c, CS_ENOMEM, "a collective of %u members", n);
-        return NULL;
-    }
-    memset(coll->node, 0xff, n * sizeof *coll->node);
-    coll->instance = SIM__NONE;
-    return coll;
-}
-
-static bool stream_reserve(sim__cluster *c, sim__stream *s, uint32_t n)
-{
-    const uint32_t capacity = n < 4 ? 4 : 2 * n;
-    sim__coll **grown;
-
-    if (n <= s->capacity)
-        return true;
-    grown = realloc(s->open, capacity * sizeof(sim__coll *));
-    if (grown == NULL) {
-        sim__cluster_fail(c, CS_ENOMEM, "collectives");
-        return false;
-    }
-    s->open = grown;
-    s->capacity = capacity;
-    return true;
-}
-
-/* The k-th collective of the stream, made (with those before it) when nobody has issued it yet. */
-static sim__coll *coll_at(sim__cluster *c, sim__stream *s, uint32_t k)
-{
-    const uint32_t i = k - s->first;
-
-    if (!stream_reserve(c, s, i + 1))
-        return NULL;
-    while (s->n_open <= i) {
-        sim__coll *coll = coll_create(c, s->n);
-        if (coll == NULL)
-            return NULL;
-        coll->number = s->first + s->n_open;
-        s->open[s->n_open++] = coll;
-    }
-    return s->open[i];
-}
-
-/* Forgets the collectives at the front that have ended everywhere. */
-static void stream_drop(sim__stream *s)
-{
-    uint32_t n = 0;
-
-    while (n < s->n_open && s->open[n]->n_done == s->n)
-        coll_destroy(s->open[n++]);
-    s->n_open -= n;
-    s->first += n;
-    memmove(s->open, s->open + n, s->n_open * sizeof(sim__coll *));
-}
-
-void sim__cluster_streams_fini(sim__cluster *c)
-{
-    for (uint32_t i = 0; i < c->n_streams; i++) {
-        for (uint32_t k = 0; k < c->stream[i].n_open; k++)
-            coll_destroy(c->stream[i].open[k]);
-        free(c->stream[i].open);
-        free(c->stream[i].price);
-        free(c->stream[i].rank);
-        free(c->stream[i].issued);
-    }
-    free(c->stream);
-}
-
-const sim__coll *sim__cluster_find_coll(const sim__cluster *c, uint32_t node,
-                                        const sim__stream **stream)
-{
-    const sim__stream *s;
-
-    if (c->partner[node] >= c->n_streams)
-        return NULL;
-    s = *stream = &c->stream[c->partner[node]];
-    for (uint32_t k = 0; k < s->n_open; k++)
-        if (s->open[k]->node[c->heap_child[node]] == node)
-            return s->open[k];
-    return NULL;
-}
-
 /* ---- what a node asks for ---- */
 
 /* Type and size in ASTRA-sim's terms; false (and a failure) for what the model cannot run. */
@@ -312,6 +78,12 @@ static bool coll_agrees(sim__cluster *c, const sim__stream *s, sim__coll *coll, 
     return false;
 }
 
+/* What a collective is to model astra. */
+typedef struct {
+    sim_astra_op op;
+    sim__astra_plan plan;
+} request;
+
 static sim_astra_op coll_op(const sim__cluster *c, const sim__stream *s, const sim__coll *coll)
 {
     const bool whole = s->mask != 0 || (int64_t)s->n == c->astra->network.npus;
@@ -326,11 +98,12 @@ static sim_astra_op coll_op(const sim__cluster *c, const sim__stream *s, const s
 
 /* ---- back end unaware: when the last member has arrived ---- */
 
-static void finish_later(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
-                         const int64_t *end)
+void sim__cluster_finish_all(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                             const int64_t *end)
 {
     for (uint32_t j = 0; j < s->n; j++)
-        sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], end[j] - c->engine->now,
+        sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j],
+                                end[j] > c->engine->now ? end[j] - c->engine->now : 0,
                                 coll->node[j]);
 }
 
@@ -375,9 +148,9 @@ static void side_join(void *context, uint32_t npu, uint32_t member)
 
 /* Message by message, from the members' own starts, on a clock of its own. */
 static cs_status run_apart(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
-                           const sim_astra_op *op, const sim__astra_plan *plan, int64_t *end,
-                           cs_error *err)
+                           const request *r, int64_t *end, cs_error *err)
 {
+    const bool whole = r->op.ranks == NULL;
     const sim__hooks hooks = {.context = c, .done = side_done, .timer = side_join};
     cs_status status = CS_OK;
 
@@ -387,14 +160,14 @@ static cs_status run_apart(sim__cluster *c, const sim__stream *s, const sim__col
         c->side_end = malloc((size_t)c->astra->network.npus * sizeof *c->side_end);
     if (c->side_end == NULL)
         return cs_fail(err, CS_ENOMEM, "a collective of %u members", s->n);
-    CS_TRY(sim__astra_engine_collective(c->side, op, plan, 0, &c->side_instance, err));
+    CS_TRY(sim__astra_engine_collective(c->side, &r->op, &r->plan, 0, &c->side_instance, err));
     c->side->now = 0;
     for (uint32_t j = 0; j < s->n; j++)
         sim__astra_engine_timer(c->side, (uint32_t)s->rank[j], coll->start[j],
-                                op->ranks == NULL ? (uint32_t)s->rank[j] : j);
+                                whole ? (uint32_t)s->rank[j] : j);
     CS_TRY(sim__astra_engine_run(c->side, err));
     for (uint32_t j = 0; j < s->n; j++)
-        end[j] = c->side_end[op->ranks == NULL ? (size_t)s->rank[j] : j];
+        end[j] = c->side_end[whole ? (size_t)s->rank[j] : j];
     sim__astra_engine_abandon(c->side, c->side_instance);
 done:
     return status;
@@ -403,28 +176,34 @@ done:
 static cs_status run_unaware(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
                              int64_t *end, cs_error *err)
 {
-    const sim_astra_op op = coll_op(c, s, coll);
-    sim__astra_plan plan;
+    request r = {.op = coll_op(c, s, coll)};
+    const sim__astra_phase *first = &r.plan.phase[0];
     sim__astra_sequence seq;
     cs_status status;
 
-    CS_TRY(sim__astra_plan_make(c->astra, &op, &plan, err));
-    if (plan.n_phases == 0)
+    CS_TRY(sim__astra_plan_make(c->astra, &r.op, &r.plan, err));
+    if (r.plan.n_phases == 0)
         memcpy(end, coll->start, s->n * sizeof *end);
-    else if (plan.phase[0].listed && plan.phase[0].algorithm->algorithm == SIM_ALGO_RING) {
-        CS_TRY(sim__astra_ring_group(c->astra, &op, &plan, coll->start, end, err));
-        seq = sim__astra_sequence_make(&plan.phase[0]);
+    else if (first->listed && first->algorithm->algorithm == SIM_ALGO_RING) {
+        CS_TRY(sim__astra_ring_group(c->astra, &r.op, &r.plan, coll->start, end, err));
+        seq = sim__astra_sequence_make(first);
         c->result->bytes_moved +=
-            (double)(seq.sends * seq.bytes) * (double)plan.n_chunks * (double)s->n;
-    } else if (starts_together(s, coll) && sim__astra_is_symmetric(c->astra, &op, &plan))
-        CS_TRY(run_together(c, s, coll, &plan, end, err));
+            (double)(seq.sends * seq.bytes) * (double)r.plan.n_chunks * (double)s->n;
+    } else if (starts_together(s, coll) && sim__astra_is_symmetric(c->astra, &r.op, &r.plan))
+        CS_TRY(run_together(c, s, coll, &r.plan, end, err));
     else
-        CS_TRY(run_apart(c, s, coll, &op, &plan, end, err));
+        CS_TRY(run_apart(c, s, coll, &r, end, err));
 done:
     return status;
 }
 
-static void complete_unaware(sim__cluster *c, const sim__stream *s, const sim__coll *coll)
+static bool is_custom(const sim__cluster *c, const sim__coll *coll)
+{
+    return (size_t)coll->type < SIM_ASTRA_N_TYPES && c->options->custom[coll->type] != NULL;
+}
+
+/* Computes the whole, now that all members have arrived. */
+static void complete_at_once(sim__cluster *c, const sim__stream *s, const sim__coll *coll)
 {
     int64_t *end = malloc(s->n * sizeof *end);
     cs_status status = CS_OK;
@@ -437,15 +216,15 @@ static void complete_unaware(sim__cluster *c, const sim__stream *s, const sim__c
     }
     if (coll->bytes == 0 || s->n == 1)
         memcpy(end, coll->start, s->n * sizeof *end);
+    else if (is_custom(c, coll))
+        status = sim__cluster_custom(c, s, coll, end, &err);
     else
         status = run_unaware(c, s, coll, end, &err);
-    for (uint32_t j = 0; j < s->n; j++) /* nothing to move: all leave together */
-        end[j] = end[j] < c->engine->now ? c->engine->now : end[j];
     if (status != CS_OK)
         sim__cluster_fail(c, status, "%s: %s", sim__cluster_node_text(c, coll->node[0], text),
                           err.text);
     else
-        finish_later(c, s, coll, end);
+        sim__cluster_finish_all(c, s, coll, end);
     free(end);
 }
 
@@ -478,19 +257,6 @@ static void join_aware(sim__cluster *c, const sim__stream *s, sim__coll *coll, u
         sim__astra_engine_join(c->engine, coll->instance, engine_member);
 }
 
-void sim__cluster_collective_ended(sim__cluster *c, uint32_t node)
-{
-    sim__stream *s = &c->stream[c->partner[node]];
-    const uint32_t member = c->heap_child[node];
-
-    for (uint32_t i = 0; i < s->n_open; i++)
-        if (s->open[i]->node[member] == node) {
-            s->open[i]->n_done++;
-            break;
-        }
-    stream_drop(s);
-}
-
 /* user: stream and number of the collective. */
 void sim__cluster_collective_done(sim__cluster *c, uint32_t member, uint64_t user)
 {
@@ -498,15 +264,15 @@ void sim__cluster_collective_done(sim__cluster *c, uint32_t member, uint64_t use
     const sim__coll *coll = s->open[(uint32_t)user - s->first];
 
     if (coll_op(c, s, coll).ranks == NULL)
-        member = member_of(s, member);
+        member = sim__stream_member(s, member);
     sim__cluster_finish(c, coll->node[member]);
 }
 
 void sim__cluster_collective(sim__cluster *c, uint32_t index)
 {
-    sim__stream *s = stream_of(c, index);
+    sim__stream *s = sim__stream_of(c, index);
     const uint32_t rank = c->trace->rank[c->rank_of[index]].rank;
-    const uint32_t member = s == NULL ? SIM__NONE : member_of(s, rank);
+    const uint32_t member = s == NULL ? SIM__NONE : sim__stream_member(s, rank);
     sim__coll *coll;
     char text[160];
 
@@ -517,7 +283,7 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
                           sim__cluster_node_text(c, index, text), c->trace->group[s->group].name);
         return;
     }
-    coll = coll_at(c, s, c->number != NULL ? c->number[index] : s->issued[member]);
+    coll = sim__stream_coll(c, s, c->number != NULL ? c->number[index] : s->issued[member]);
     if (coll == NULL || !coll_agrees(c, s, coll, index))
         return;
     s->issued[member]++;
@@ -527,42 +293,11 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
     c->heap_child[index] = member;
     if (coll->n_joined++ == 0)
         c->result->collectives++;
-    if (c->contention.net != NULL) {
-        if (coll->n_joined == s->n)
-            sim__contention_collective(c, s, coll);
-    } else if (c->options->backend == SIM_ASTRA_AWARE && coll->bytes > 0 && s->n > 1)
+    if (c->contention.net == NULL && c->options->backend == SIM_ASTRA_AWARE && coll->bytes > 0 &&
+        s->n > 1 && !is_custom(c, coll))
         join_aware(c, s, coll, member);
+    else if (coll->n_joined == s->n && c->contention.net != NULL && !is_custom(c, coll))
+        sim__contention_collective(c, s, coll);
     else if (coll->n_joined == s->n)
-        complete_unaware(c, s, coll);
-}
-
-cs_status sim__cluster_number(sim__cluster *c, cs_error *err)
-{
-    const wl_trace *trace = c->trace;
-    uint32_t *by_id = malloc(((size_t)trace->n_nodes + 1) * sizeof *by_id);
-
-    c->number = malloc(((size_t)trace->n_nodes + 1) * sizeof *c->number);
-    if (by_id == NULL || c->number == NULL) {
-        free(by_id);
-        return cs_fail(err, CS_ENOMEM, "a trace of %u nodes", trace->n_nodes);
-    }
-    for (uint32_t r = 0; r < trace->n_ranks && c->status == CS_OK; r++) {
-        const wl_trace_rank *rank = &trace->rank[r];
-        for (uint32_t i = rank->first; i < rank->first + rank->n; i++)
-            by_id[rank->first + c->order[i]] = i;
-        for (uint32_t i = rank->first; i < rank->first + rank->n; i++) {
-            sim__stream *s = NULL;
-            uint32_t member = SIM__NONE;
-            if (sim__cluster_is_collective(c, by_id[i]))
-                s = stream_of(c, by_id[i]);
-            if (s != NULL)
-                member = member_of(s, rank->rank);
-            if (member != SIM__NONE) /* else told when it is issued */
-                c->number[by_id[i]] = s->issued[member]++;
-        }
-    }
-    for (uint32_t i = 0; i < c->n_streams; i++)
-        memset(c->stream[i].issued, 0, c->stream[i].n * sizeof *c->stream[i].issued);
-    free(by_id);
-    return c->status == CS_OK ? CS_OK : cs_fail(err, c->status, "%s", c->error.text);
+        complete_at_once(c, s, coll);
 }

@@ -77,22 +77,20 @@ static cs_status price_routed(sim__cluster *c, const sim__stream *s, sim__price 
     cs_status status = CS_OK;
 
     for (uint32_t j = 0; j < s->n; j++) {
-        sim_phase hop[SIM_MAX_DIMS];
-        size_t n_hops;
+        sim_phases hops;
         double seconds = 0.0;
-        CS_TRY(sim_message_phases(net, s->rank[j], s->rank[(j + 1) % s->n], message, hop, &n_hops,
-                                  err));
-        for (size_t i = 0; i < n_hops; i++) {
-            seconds += hop[i].seconds;
-            crossed |= 1u << hop[i].dim;
+        CS_TRY(sim_message_phases(net, s->rank[j], s->rank[(j + 1) % s->n], message, &hops, err));
+        for (size_t i = 0; i < hops.n; i++) {
+            seconds += hops.phase[i].seconds;
+            crossed |= 1u << hops.phase[i].dim;
         }
         slowest = fmax(slowest, seconds);
     }
-    price->n_phases = 1;
-    price->phase[0] = (sim_phase){.dim = (uint8_t)__builtin_ctz(crossed),
-                                  .other_dims = crossed & (crossed - 1),
-                                  .seconds = steps * slowest,
-                                  .bytes = steps * message};
+    price->phases.n = 1;
+    price->phases.phase[0] = (sim_phase){.dim = (uint8_t)__builtin_ctz(crossed),
+                                         .other_dims = crossed & (crossed - 1),
+                                         .seconds = steps * slowest,
+                                         .bytes = steps * message};
 done:
     return status;
 }
@@ -114,9 +112,9 @@ static cs_status make_price(sim__cluster *c, sim__stream *s, sim__price *price, 
     }
     if (s->footprint.routed)
         return price_routed(c, s, price, whole_bytes(s, price), err);
-    return sim_collective_phases(c->contention.net, &s->footprint, price->type,
-                                 whole_bytes(s, price), c->contention.routes, price->phase,
-                                 &price->n_phases, err);
+    const sim_collective what = {&s->footprint, price->type, whole_bytes(s, price), 0};
+    return sim_collective_phases(c->contention.net, &what, c->contention.routes, &price->phases,
+                                 err);
 }
 
 /* Index of the price of a collective; SIM__NONE and a failure when it has none. */
@@ -177,7 +175,7 @@ static void serve(sim__cluster *c, sim__note note)
 {
     const sim__stream *s = &c->stream[note.stream];
     const sim__coll *coll = s->open[note.coll - s->first];
-    const sim_phase *phase = &s->price[coll->priced].phase[note.phase];
+    const sim_phase *phase = &s->price[coll->priced].phases.phase[note.phase];
     const uint32_t dims = 1u << phase->dim | phase->other_dims;
     const double ps = phase->seconds * PS_PER_S;
     int64_t end;
@@ -197,7 +195,7 @@ static void chunk_phase_ended(sim__cluster *c, sim__note note)
     const sim__stream *s = &c->stream[note.stream];
     sim__coll *coll = s->open[note.coll - s->first];
 
-    if (++note.phase < s->price[coll->priced].n_phases)
+    if (++note.phase < s->price[coll->priced].phases.n)
         serve(c, note);
     else if (--coll->chunks_left == 0)
         for (uint32_t j = 0; j < s->n; j++)
@@ -210,7 +208,7 @@ void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll
     coll->priced = coll->bytes == 0 || s->n == 1 ? 0 : find_price(c, s, coll);
     if (coll->priced == SIM__NONE)
         return;
-    if (coll->bytes == 0 || s->n == 1 || s->price[coll->priced].n_phases == 0) {
+    if (coll->bytes == 0 || s->n == 1 || s->price[coll->priced].phases.n == 0) {
         for (uint32_t j = 0; j < s->n; j++)
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], 0, coll->node[j]);
         return;

@@ -129,9 +129,9 @@ static int64_t checked_peer(sim__cluster *c, uint32_t index)
     const char *what = node->type == WL_NODE_SEND ? "destination" : "source";
     char text[160];
 
-    if (peer < 0 || peer >= c->astra->network.npus)
-        sim__cluster_fail(c, CS_ETRACE, "%s names no %s among the %" PRId64 " ranks",
-                          sim__cluster_node_text(c, index, text), what, c->astra->network.npus);
+    if (peer < 0 || peer >= c->trace->job_ranks)
+        sim__cluster_fail(c, CS_ETRACE, "%s names no %s among the %u ranks",
+                          sim__cluster_node_text(c, index, text), what, c->trace->job_ranks);
     else if (peer == c->trace->rank[c->rank_of[index]].rank)
         sim__cluster_fail(c, CS_ETRACE, "%s has its own rank as %s",
                           sim__cluster_node_text(c, index, text), what);
@@ -146,7 +146,7 @@ void sim__cluster_send(sim__cluster *c, uint32_t index)
 {
     const int64_t peer = checked_peer(c, index);
     sim__channel *channel = peer < 0 ? NULL : channel_of(c, index, (uint32_t)peer);
-    uint32_t receive;
+    uint32_t receive, from, to;
 
     if (channel == NULL)
         return;
@@ -157,11 +157,12 @@ void sim__cluster_send(sim__cluster *c, uint32_t index)
         return;
     c->partner[index] = receive;
     c->result->messages++;
+    from = sim__cluster_npu(c, c->trace->rank[c->rank_of[index]].rank);
+    to = sim__cluster_npu(c, (uint32_t)peer);
     if (c->contention.net != NULL)
-        sim__contention_send(c, index, c->trace->rank[c->rank_of[index]].rank, (uint32_t)peer);
+        sim__contention_send(c, index, from, to);
     else
-        sim__astra_engine_send(c->engine, c->trace->rank[c->rank_of[index]].rank, (uint32_t)peer,
-                               c->trace->node[index].comm_size, index);
+        sim__astra_engine_send(c->engine, from, to, c->trace->node[index].comm_size, index);
 }
 
 void sim__cluster_receive(sim__cluster *c, uint32_t index)
@@ -181,7 +182,8 @@ void sim__cluster_receive(sim__cluster *c, uint32_t index)
         return;
     c->partner[send] = index;
     if (c->state[send] == SIM__DONE && c->contention.net != NULL)
-        sim__astra_engine_timer(c->engine, c->trace->rank[c->rank_of[index]].rank, 0, index);
+        sim__astra_engine_timer(
+            c->engine, sim__cluster_npu(c, c->trace->rank[c->rank_of[index]].rank), 0, index);
     else if (c->state[send] == SIM__DONE)
         sim__astra_engine_soon(c->engine, index);
 }

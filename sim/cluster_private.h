@@ -42,8 +42,7 @@ typedef struct {
 typedef struct {
     wl_collective type;
     int64_t bytes;
-    size_t n_phases;
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
 } sim__price;
 
 /* Collectives of one group, in order. */
@@ -109,6 +108,8 @@ typedef struct sim__cluster {
     cs_error error;
     sim_cluster_result *result;
 
+    /* Custom collective: NPU and start (ticks) of each rank of its trace; NULL otherwise. */
+    const int64_t *member, *start;
     sim__rank *rank;
     uint32_t *order;   /* by node: position by id within its rank */
     uint32_t *rank_of; /* by node */
@@ -134,6 +135,25 @@ typedef struct sim__cluster {
 
 typedef enum { SIM__WAITING, SIM__RUNNING, SIM__DONE } sim__node_state;
 
+/* The parts of a run; destroy also after a failed create. */
+CS_MUST_USE cs_status sim__cluster_create(sim__cluster *c, cs_error *err);
+CS_MUST_USE cs_status sim__cluster_play(sim__cluster *c, cs_error *err);
+double sim__cluster_sent_bytes(const sim__cluster *c);
+void sim__cluster_destroy(sim__cluster *c);
+
+/* NPU of a rank of the trace. */
+static inline uint32_t sim__cluster_npu(const sim__cluster *c, uint32_t rank)
+{
+    return c->member == NULL ? rank : (uint32_t)c->member[rank];
+}
+
+/* Runs the trace of a custom collective; end: ticks, by member. */
+CS_MUST_USE cs_status sim__cluster_custom(sim__cluster *c, const sim__stream *s,
+                                          const sim__coll *coll, int64_t *end, cs_error *err);
+/* All members of a collective end at once, or each at its own time (ticks, not in the past). */
+void sim__cluster_finish_all(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                             const int64_t *end);
+
 /* Records the first failure; the run stops. */
 void sim__cluster_fail(sim__cluster *c, cs_status status, const char *fmt, ...) CS_PRINTF(3, 4);
 /* "rank 3 node 17 (name)"; returns text. */
@@ -157,6 +177,12 @@ bool sim__cluster_is_collective(const sim__cluster *c, uint32_t node);
 CS_MUST_USE cs_status sim__cluster_number(sim__cluster *c, cs_error *err);
 void sim__cluster_collective(sim__cluster *c, uint32_t node);
 void sim__cluster_collective_done(sim__cluster *c, uint32_t member, uint64_t user);
+/* Stream of a COLL node, made at its first use; NULL (and a failure) when its group is wrong. */
+sim__stream *sim__stream_of(sim__cluster *c, uint32_t node);
+/* Position of a rank, SIM__NONE when it is no member. O(members) unless the list is ascending. */
+uint32_t sim__stream_member(const sim__stream *s, int64_t rank);
+/* The k-th collective, made (with those before it) when nobody has issued it yet. */
+sim__coll *sim__stream_coll(sim__cluster *c, sim__stream *s, uint32_t k);
 /* Bookkeeping of a collective's node that has ended. */
 void sim__cluster_collective_ended(sim__cluster *c, uint32_t node);
 void sim__cluster_streams_fini(sim__cluster *c);

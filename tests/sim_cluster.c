@@ -390,6 +390,46 @@ static void test_a_custom_ring_runs_as_a_trace(void **state)
     sim_cluster_result_fini(&r);
 }
 
+/* The same ring as the all-reduce of a workload of 8 ranks, all 1,000 ns late: the sizes are those
+ * of its file, whatever the workload says. */
+static void test_a_custom_collective_runs_inside_a_workload(void **state)
+{
+    const wl_trace_options load = {.custom = true};
+    sim_astra astra = ring_of(8);
+    sim_cluster_options options = {.astra = &astra};
+    wl_trace *custom = NULL;
+    spec specs[16];
+    built b;
+    sim_cluster_result r;
+    cs_error err;
+
+    (void)state;
+    if (access(SHARED "chakra/custom/ring_allreduce_8", R_OK) != 0) {
+        print_message("skipped: 1 custom collective of " SHARED "\n");
+        skip();
+    }
+    if (wl_trace_load(SHARED "chakra/custom/ring_allreduce_8", &load, &custom, &err) != CS_OK)
+        fail_msg("%s", err.text);
+    astra.network.dim[0].bandwidth_gib_per_s = 50;
+    astra.network.dim[0].latency_ns = 500;
+    options.custom[WL_ALL_REDUCE] = custom;
+    for (uint32_t k = 0; k < 8; k++) {
+        specs[2 * k] = (spec){COMP(k, 1, 1000)};
+        specs[2 * k + 1] = (spec){REDUCE(k, 2, 0, 77), .n_deps = 1, .dep = {2 * k}};
+    }
+    if (sim_cluster_run(build(&b, specs, 16, 8), &options, &r, &err) != CS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(r.max_ns, 1000 + 90174);
+    assert_true(r.bytes_moved == 8 * 14 * 131072.0);
+    sim_cluster_result_fini(&r);
+    (void)build(&b, specs, 8, 4); /* 4 ranks do not fit 8 files */
+    astra.network.npus = astra.network.dim[0].n = 4;
+    assert_int_equal(sim_cluster_run(&b.trace, &options, &r, &err), CS_EINVAL);
+    assert_non_null(strstr(err.text, "is for 8 ranks (8 files), its group has 4"));
+    sim_cluster_result_fini(&r);
+    wl_trace_destroy(custom);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_network_ranks_and_files_must_agree),
         cmocka_unit_test(test_end_to_end_equals_astra_sim_to_the_nanosecond),
         cmocka_unit_test(test_a_custom_ring_runs_as_a_trace),
+        cmocka_unit_test(test_a_custom_collective_runs_inside_a_workload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
