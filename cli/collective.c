@@ -129,9 +129,11 @@ static cs_status load_system(const char *path, psa_schema **out, cs_error *err)
     return psa_schema_parse(&source, sim_tables(), out, err);
 }
 
-static void add_sent(const sim_phase *phase, size_t n, int64_t chunks, outcome *out)
+static void add_sent(const sim_phases *phases, int64_t chunks, outcome *out)
 {
-    for (size_t i = 0; i < n; i++)
+    const sim_phase *phase = phases->phase;
+
+    for (size_t i = 0; i < phases->n; i++)
         if (phase[i].dim < MAX_DIMS)
             out->sent[phase[i].dim] += phase[i].bytes * (double)chunks;
 }
@@ -140,26 +142,19 @@ static cs_status time_contention(const sim_network *net, wl_collective type, out
                                  cs_error *err)
 {
     sim_route_cache *cache = sim_route_cache_create(64u << 20);
-    sim_mesh mesh = {.size = {1, 1, 1, 1, 1}};
-    sim_phase phase[SIM_MAX_PHASES];
+    const sim_footprint group = sim_footprint_whole(net);
+    const sim_collective what = {&group, type, (double)out->bytes, 0};
+    sim_phases phases;
     cs_status status = CS_OK;
-    sim_footprint group;
-    size_t n = 0;
-    int32_t order;
 
     if (cache == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory");
-    out->npus = 1;
-    for (size_t d = 0; d < net->n_dims; d++)
-        out->npus *= net->dim[d].n;
-    mesh.size[WL_DP] = out->npus;
-    CS_TRY(sim_order_parse("tp sp ep dp pp", &order, err));
-    CS_TRY(sim_footprint_make(net, &mesh, order, WL_GROUP(WL_DP), &group, err));
-    CS_TRY(sim_collective_phases(net, &group, type, (double)out->bytes, cache, phase, &n, err));
-    out->time_ns = 1e-3 * (double)sim_collective_isolated_ps(phase, n, net->chunks);
+    out->npus = group.n;
+    CS_TRY(sim_collective_phases(net, &what, cache, &phases, err));
+    out->time_ns = 1e-3 * (double)sim_collective_isolated_ps(&phases, net->chunks);
     out->chunks = net->chunks;
     out->n_dims = net->n_dims;
-    add_sent(phase, n, net->chunks, out);
+    add_sent(&phases, net->chunks, out);
     if (out->time_ns > 0.0)
         out->algbw = 1e9 * (double)out->bytes / out->time_ns;
     out->busbw = out->algbw * sim_bus_factor(type, out->npus);

@@ -21,15 +21,17 @@ static const walk walks[WL_N_COLLECTIVES] = {
 };
 
 static cs_status add_phase(const sim__plan *p, size_t span, int32_t kind, double bytes,
-                           sim_phase *phase, cs_error *err)
+                           sim_phases *out, cs_error *err)
 {
     const sim_span *s = &p->group->span[span];
     const sim_dim *dim = &p->net->dim[s->dim];
     const sim__kept *cost = NULL;
-    cs_status status = sim__route_cost(p->cache, dim, s->n, s->stride, kind, &cost, err);
+    sim_phase *phase;
+    cs_status status = sim__route_cost(p->cache, dim, s, kind, &cost, err);
 
     if (status != CS_OK)
         return status;
+    phase = &out->phase[out->n++];
     phase->dim = s->dim;
     phase->other_dims = 0;
     phase->seconds = sim__cost_seconds(cost, dim, p->net, bytes);
@@ -38,34 +40,33 @@ static cs_status add_phase(const sim__plan *p, size_t span, int32_t kind, double
 }
 
 /* Reduce-scatter over all spans but the last, all-reduce there, all-gather back. */
-static cs_status hierarchical(const sim__plan *p, double bytes, sim_phase *phase, size_t *n,
-                              cs_error *err)
+static cs_status hierarchical(const sim__plan *p, double bytes, sim_phases *out, cs_error *err)
 {
     size_t last = p->group->n_spans - 1;
     double size = bytes;
     cs_status status = CS_OK;
 
     for (size_t i = 0; i < last; i++) {
-        CS_TRY(add_phase(p, p->order[i], WL_REDUCE_SCATTER, size, &phase[(*n)++], err));
+        CS_TRY(add_phase(p, p->order[i], WL_REDUCE_SCATTER, size, out, err));
         size /= (double)p->group->span[p->order[i]].n;
     }
-    CS_TRY(add_phase(p, p->order[last], WL_ALL_REDUCE, size, &phase[(*n)++], err));
+    CS_TRY(add_phase(p, p->order[last], WL_ALL_REDUCE, size, out, err));
     for (size_t i = last; i-- > 0;) {
         size *= (double)p->group->span[p->order[i]].n;
-        CS_TRY(add_phase(p, p->order[i], WL_ALL_GATHER, size, &phase[(*n)++], err));
+        CS_TRY(add_phase(p, p->order[i], WL_ALL_GATHER, size, out, err));
     }
 done:
     return status;
 }
 
-static cs_status inward(const sim__plan *p, double bytes, bool divided, sim_phase *phase, size_t *n,
+static cs_status inward(const sim__plan *p, double bytes, bool divided, sim_phases *out,
                         cs_error *err)
 {
     cs_status status = CS_OK;
     double size = bytes;
 
     for (size_t i = 0; i < p->group->n_spans; i++) {
-        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, &phase[(*n)++], err));
+        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, out, err));
         if (divided)
             size /= (double)p->group->span[p->order[i]].n;
     }
@@ -73,8 +74,8 @@ done:
     return status;
 }
 
-static cs_status outward(const sim__plan *p, double bytes, bool divided, sim_phase *phase,
-                         size_t *n, cs_error *err)
+static cs_status outward(const sim__plan *p, double bytes, bool divided, sim_phases *out,
+                         cs_error *err)
 {
     cs_status status = CS_OK;
     double size = bytes;
@@ -82,7 +83,7 @@ static cs_status outward(const sim__plan *p, double bytes, bool divided, sim_pha
     for (size_t i = 0; divided && i + 1 < p->group->n_spans; i++)
         size /= (double)p->group->span[p->order[i]].n;
     for (size_t i = p->group->n_spans; i-- > 0;) {
-        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, &phase[(*n)++], err));
+        CS_TRY(add_phase(p, p->order[i], (int32_t)p->type, size, out, err));
         if (divided && i > 0)
             size *= (double)p->group->span[p->order[i - 1]].n;
     }
@@ -90,34 +91,32 @@ done:
     return status;
 }
 
-cs_status sim__plan_phases(const sim__plan *p, double bytes, sim_phase *phase, size_t *n,
-                           cs_error *err)
+cs_status sim__plan_phases(const sim__plan *p, double bytes, sim_phases *out, cs_error *err)
 {
     walk w = walks[p->type];
 
-    *n = 0;
+    out->n = 0;
     if (p->type == WL_ALL_REDUCE && p->net->multi_dim == SIM_HIERARCHICAL)
-        return hierarchical(p, bytes, phase, n, err);
+        return hierarchical(p, bytes, out, err);
     if (w.direction == INWARD)
-        return inward(p, bytes, w.volume == DIVIDED, phase, n, err);
-    return outward(p, bytes, w.volume == DIVIDED, phase, n, err);
+        return inward(p, bytes, w.volume == DIVIDED, out, err);
+    return outward(p, bytes, w.volume == DIVIDED, out, err);
 }
 
-cs_status sim_collective_phases(const sim_network *net, const sim_footprint *group,
-                                wl_collective type, double bytes, sim_route_cache *cache,
-                                sim_phase *phase, size_t *n_phases, cs_error *err)
+cs_status sim_collective_phases(const sim_network *net, const sim_collective *what,
+                                sim_route_cache *cache, sim_phases *out, cs_error *err)
 {
     static const uint8_t in_order[2 * SIM_MAX_DIMS] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                        8, 9, 10, 11, 12, 13, 14, 15};
-    sim__plan plan = {net, group, cache, type, in_order};
-    double chunk = bytes / (double)(net->chunks > 1 ? net->chunks : 1);
+    sim__plan plan = {net, what->group, cache, what->type, in_order};
+    double chunk = what->bytes / (double)(net->chunks > 1 ? net->chunks : 1);
 
-    *n_phases = 0;
-    if ((unsigned)type >= WL_N_COLLECTIVES || !(bytes >= 0))
-        return cs_fail(err, CS_EINVAL, "collective %d of %g bytes", (int)type, bytes);
-    if (group->n <= 1)
+    out->n = 0;
+    if ((unsigned)what->type >= WL_N_COLLECTIVES || !(what->bytes >= 0))
+        return cs_fail(err, CS_EINVAL, "collective %d of %g bytes", (int)what->type, what->bytes);
+    if (what->group->n <= 1)
         return CS_OK;
-    if (group->routed)
-        return sim__routed_phases(&plan, chunk, phase, n_phases, err);
-    return sim__plan_phases(&plan, chunk, phase, n_phases, err);
+    if (what->group->routed)
+        return sim__routed_phases(&plan, chunk, out, err);
+    return sim__plan_phases(&plan, chunk, out, err);
 }

@@ -16,15 +16,15 @@ typedef struct {
 } sim__plan;
 
 /* Phases of `bytes` (one chunk) over the spans of a product group. */
-CS_MUST_USE cs_status sim__plan_phases(const sim__plan *plan, double bytes, sim_phase *phase,
-                                       size_t *n_phases, cs_error *err);
+CS_MUST_USE cs_status sim__plan_phases(const sim__plan *plan, double bytes, sim_phases *out,
+                                       cs_error *err);
 
 /* The one phase of a routed flat ring. */
-CS_MUST_USE cs_status sim__routed_phases(const sim__plan *plan, double bytes, sim_phase *phase,
-                                         size_t *n_phases, cs_error *err);
+CS_MUST_USE cs_status sim__routed_phases(const sim__plan *plan, double bytes, sim_phases *out,
+                                         cs_error *err);
 
 /* The boundary between stages that are no product: a phase for each dimension crossed. */
 CS_MUST_USE cs_status sim__routed_boundary(const sim__plan *plan, double bytes, bool backward,
-                                           sim_phase *phase, size_t *n_phases, cs_error *err);
+                                           sim_phases *out, cs_error *err);
 
 #endif

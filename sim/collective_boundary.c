@@ -11,31 +11,30 @@
 
 /* A stage axis over several spans counts like a mixed-radix number: going on by one moves the first
  * span on, or back to 0 with a carry into the next one. */
-cs_status sim_boundary_phases(const sim_network *net, const sim_mesh *mesh, sim_order order,
-                              double bytes, bool backward, sim_route_cache *cache, sim_phase *phase,
-                              size_t *n_phases, cs_error *err)
+cs_status sim_boundary_phases(const sim_network *net, const sim_boundary *what,
+                              sim_route_cache *cache, sim_phases *out, cs_error *err)
 {
     sim_footprint stages;
     cs_status status;
 
-    *n_phases = 0;
-    if (!(bytes >= 0))
-        return cs_fail(err, CS_EINVAL, "a pipeline boundary of %g bytes", bytes);
-    CS_TRY(sim_footprint_make(net, mesh, order, WL_GROUP(WL_PP), &stages, err));
+    out->n = 0;
+    if (!(what->bytes >= 0))
+        return cs_fail(err, CS_EINVAL, "a pipeline boundary of %g bytes", what->bytes);
+    CS_TRY(sim_footprint_make(net, what->mesh, what->order, WL_GROUP(WL_PP), &stages, err));
     if (stages.n <= 1)
         return CS_OK;
     if (stages.routed) {
         sim__plan plan = {net, &stages, cache, WL_N_COLLECTIVES, NULL};
-        return sim__routed_boundary(&plan, bytes, backward, phase, n_phases, err);
+        return sim__routed_boundary(&plan, what->bytes, what->backward, out, err);
     }
     for (size_t i = 0; i < stages.n_spans; i++) {
         const sim_span *s = &stages.span[i];
         const sim_dim *dim = &net->dim[s->dim];
         const sim__kept *cost = NULL;
         int kind = i + 1 < stages.n_spans ? SIM__SHIFT_WRAP : SIM__SHIFT;
-        CS_TRY(sim__route_cost(cache, dim, s->n, s->stride, kind, &cost, err));
-        phase[(*n_phases)++] =
-            (sim_phase){s->dim, 0, sim__cost_seconds(cost, dim, net, bytes), bytes};
+        CS_TRY(sim__route_cost(cache, dim, s, kind, &cost, err));
+        out->phase[out->n++] =
+            (sim_phase){s->dim, 0, sim__cost_seconds(cost, dim, net, what->bytes), what->bytes};
     }
 done:
     return status;
@@ -49,11 +48,11 @@ static double link_share(const sim_dim *dim)
 }
 
 cs_status sim_message_phases(const sim_network *net, int64_t src, int64_t dst, double bytes,
-                             sim_phase *phase, size_t *n_phases, cs_error *err)
+                             sim_phases *out, cs_error *err)
 {
     int64_t npus = 1;
 
-    *n_phases = 0;
+    out->n = 0;
     for (size_t d = 0; d < net->n_dims; d++)
         npus *= net->dim[d].n;
     if (src < 0 || dst < 0 || src >= npus || dst >= npus || !(bytes >= 0))
@@ -71,7 +70,7 @@ cs_status sim_message_phases(const sim_network *net, int64_t src, int64_t dst, d
         hops = sim__place_hops(&place, a, b);
         if (dim->topology == SIM_RING && dim->n > 2 && 2 * hops >= (double)dim->n)
             own = bytes / 2;
-        phase[(*n_phases)++] = (sim_phase){
+        out->phase[out->n++] = (sim_phase){
             (uint8_t)d, 0,
             hops * dim->latency_s + own / (link_share(dim) * dim->bandwidth_bytes_per_s) +
                 net->endpoint_delay_s,
@@ -172,15 +171,14 @@ static cs_status exchange_phase(const exchange *x, const sim_network *net, size_
 }
 
 cs_status sim_all_to_all_v_phases(const sim_network *net, const sim_footprint *group,
-                                  const double *bytes, sim_phase *phase, size_t *n_phases,
-                                  cs_error *err)
+                                  const double *bytes, sim_phases *out, cs_error *err)
 {
     exchange x = {.group = group, .bytes = bytes};
     int64_t weight = 1, widest = 1;
     double *table = NULL;
     cs_status status = CS_OK;
 
-    *n_phases = 0;
+    out->n = 0;
     if (group->routed || group->n > 1 << 14)
         return cs_fail(err, CS_EINVAL, "all-to-all of unequal sizes: %lld NPUs%s",
                        (long long)group->n, group->routed ? " that are no product" : "");
@@ -193,7 +191,7 @@ cs_status sim_all_to_all_v_phases(const sim_network *net, const sim_footprint *g
     if (table == NULL)
         return cs_fail(err, CS_ENOMEM, "all-to-all of %lld NPUs", (long long)group->n);
     for (size_t i = 0; i < group->n_spans; i++)
-        CS_TRY(exchange_phase(&x, net, i, table, &phase[(*n_phases)++], err));
+        CS_TRY(exchange_phase(&x, net, i, table, &out->phase[out->n++], err));
 done:
     free(table);
     return status;

@@ -31,13 +31,14 @@ static int64_t clamp(__int128 t)
  * largest of end(c') + (c - c' + 1) d over c' <= c is at c' = 0 or c' = c: each phase adds d to the
  * lines a + b c so far and one line (start of chunk 0) + d (c + 1).  O(phases^2), whatever the
  * number of chunks. */
-int64_t sim_collective_isolated_ps(const sim_phase *phase, size_t n_phases, int64_t chunks)
+int64_t sim_collective_isolated_ps(const sim_phases *phases, int64_t chunks)
 {
+    const sim_phase *phase = phases->phase;
     __int128 start[SIM_MAX_PHASES + 1], slope[SIM_MAX_PHASES + 1], server[SIM_MAX_DIMS] = {0};
     __int128 first = 0, last = 0;
     int64_t n = chunks > 1 ? chunks : 1;
 
-    for (size_t p = 0; p < n_phases && p < SIM_MAX_PHASES; p++) {
+    for (size_t p = 0; p < phases->n && p < SIM_MAX_PHASES; p++) {
         int64_t d = picoseconds(phase[p].seconds);
         uint32_t servers = servers_of(&phase[p]);
         for (size_t s = 0; s < SIM_MAX_DIMS; s++)
@@ -66,14 +67,14 @@ int64_t sim_collective_isolated_ps(const sim_phase *phase, size_t n_phases, int6
 typedef struct {
     size_t collective;
     int64_t ready, seq; /* since when it waits; a total order of arrivals */
-    size_t at, n_phases;
-    sim_phase phase[SIM_MAX_PHASES];
+    size_t at;
+    sim_phases phases;
     bool running;
 } chunk;
 
 typedef struct {
     const sim_network *net;
-    const sim_issue *issue;
+    const sim_collective *issue;
     chunk *chunks;
     size_t n_chunks;
     int64_t now, seq, free_at[SIM_MAX_DIMS];
@@ -94,7 +95,7 @@ static void least_loaded_first(shop *s, const sim_footprint *group)
 }
 
 /* Phases of one chunk; themis chooses its order and books its load. */
-static cs_status lay_out(shop *s, const sim_issue *issue, sim_route_cache *cache, chunk *c,
+static cs_status lay_out(shop *s, const sim_collective *issue, sim_route_cache *cache, chunk *c,
                          cs_error *err)
 {
     double bytes = issue->bytes / (double)(s->net->chunks > 1 ? s->net->chunks : 1);
@@ -102,12 +103,11 @@ static cs_status lay_out(shop *s, const sim_issue *issue, sim_route_cache *cache
     cs_status status = CS_OK;
 
     if (s->net->scheduling != SIM_THEMIS || issue->group->routed || issue->group->n <= 1)
-        return sim_collective_phases(s->net, issue->group, issue->type, issue->bytes, cache,
-                                     c->phase, &c->n_phases, err);
+        return sim_collective_phases(s->net, issue, cache, &c->phases, err);
     least_loaded_first(s, issue->group);
-    CS_TRY(sim__plan_phases(&plan, bytes, c->phase, &c->n_phases, err));
-    for (size_t i = 0; i < c->n_phases; i++)
-        s->load[c->phase[i].dim] += c->phase[i].seconds;
+    CS_TRY(sim__plan_phases(&plan, bytes, &c->phases, err));
+    for (size_t i = 0; i < c->phases.n; i++)
+        s->load[c->phases.phase[i].dim] += c->phases.phase[i].seconds;
 done:
     return status;
 }
@@ -129,12 +129,12 @@ done:
 
 static bool done(const chunk *c)
 {
-    return c->at == c->n_phases;
+    return c->at == c->phases.n;
 }
 
 static bool can_start(const shop *s, const chunk *c)
 {
-    uint32_t servers = servers_of(&c->phase[c->at]);
+    uint32_t servers = servers_of(&c->phases.phase[c->at]);
 
     if (done(c) || c->running || c->ready > s->now)
         return false;
@@ -163,7 +163,7 @@ static bool later_first(const chunk *a, const chunk *b)
 
 static bool smaller_first(const chunk *a, const chunk *b)
 {
-    double x = a->phase[a->at].bytes, y = b->phase[b->at].bytes;
+    double x = a->phases.phase[a->at].bytes, y = b->phases.phase[b->at].bytes;
 
     return x != y ? x < y : earlier(a, b);
 }
@@ -187,8 +187,8 @@ static chunk *next_to_start(const shop *s)
 
 static void start(shop *s, chunk *c)
 {
-    uint32_t servers = servers_of(&c->phase[c->at]);
-    int64_t end = clamp((__int128)s->now + picoseconds(c->phase[c->at].seconds));
+    uint32_t servers = servers_of(&c->phases.phase[c->at]);
+    int64_t end = clamp((__int128)s->now + picoseconds(c->phases.phase[c->at].seconds));
 
     for (size_t d = 0; d < s->net->n_dims; d++)
         if ((servers >> d & 1) != 0)
@@ -241,10 +241,10 @@ static void run_in_order(shop *s, size_t per)
 {
     for (size_t first = 0; first < s->n_chunks; first += per) {
         chunk *block = &s->chunks[first];
-        for (size_t p = 0; p < block->n_phases; p++) {
+        for (size_t p = 0; p < block->phases.n; p++) {
             for (size_t i = 0; i < per; i++) {
                 chunk *c = &block[i];
-                uint32_t servers = servers_of(&c->phase[p]);
+                uint32_t servers = servers_of(&c->phases.phase[p]);
                 s->now = c->ready;
                 for (size_t d = 0; d < s->net->n_dims; d++)
                     if ((servers >> d & 1) != 0 && s->free_at[d] > s->now)
@@ -256,7 +256,7 @@ static void run_in_order(shop *s, size_t per)
     }
 }
 
-cs_status sim_collectives_schedule(const sim_network *net, const sim_issue *issue, size_t n,
+cs_status sim_collectives_schedule(const sim_network *net, const sim_collective *issue, size_t n,
                                    sim_route_cache *cache, double *finish_s, cs_error *err)
 {
     shop s = {.net = net, .issue = issue};

@@ -105,51 +105,61 @@ typedef struct {
 } sim_phase;
 #define SIM_MAX_PHASES (4 * SIM_MAX_DIMS)
 
-/* Phases of one chunk of a collective of `bytes` (whole tensor of the group, DESIGN 5.3) split
- * into net->chunks.  A group of one gives 0 phases.  CS_EINVAL for an algorithm that cannot run
- * there (halving_doubling on n not a power of two), by name. */
-CS_MUST_USE cs_status sim_collective_phases(const sim_network *net, const sim_footprint *group,
-                                            wl_collective type, double bytes,
-                                            sim_route_cache *cache, sim_phase *phase,
-                                            size_t *n_phases, cs_error *err);
+/* The phases of one chunk, in order. */
+typedef struct {
+    size_t n;
+    sim_phase phase[SIM_MAX_PHASES];
+} sim_phases;
 
-/* Pipeline boundary: every NPU sends `bytes` to the same coordinates of the next stage (or
- * previous), dimension-ordered; one phase per dimension crossed. */
-CS_MUST_USE cs_status sim_boundary_phases(const sim_network *net, const sim_mesh *mesh,
-                                          sim_order order, double bytes, bool backward,
-                                          sim_route_cache *cache, sim_phase *phase,
-                                          size_t *n_phases, cs_error *err);
+/* A collective of `bytes` (whole tensor of the group, DESIGN 5.3) on every group of a footprint. */
+typedef struct {
+    const sim_footprint *group;
+    wl_collective type;
+    double bytes;
+    double issue_s; /* when it is issued; sim_collectives_schedule alone looks at it */
+} sim_collective;
+
+/* Phases of one chunk of a collective split into net->chunks.  A group of one gives 0 phases.
+ * CS_EINVAL for an algorithm that cannot run there (halving_doubling on n not a power of two), by
+ * name. */
+CS_MUST_USE cs_status sim_collective_phases(const sim_network *net, const sim_collective *what,
+                                            sim_route_cache *cache, sim_phases *out, cs_error *err);
+
+/* A pipeline boundary: every NPU sends `bytes` to the same coordinates of the next stage (or
+ * previous). */
+typedef struct {
+    const sim_mesh *mesh;
+    sim_order order;
+    double bytes;
+    bool backward;
+} sim_boundary;
+
+/* Phases of a boundary, dimension-ordered, one for each dimension crossed; all NPUs at once. */
+CS_MUST_USE cs_status sim_boundary_phases(const sim_network *net, const sim_boundary *what,
+                                          sim_route_cache *cache, sim_phases *out, cs_error *err);
 
 /* One message between two NPUs (ids: dimension 1 varies fastest), dimension-ordered: a phase for
  * each dimension crossed, one after the other.  CS_EINVAL for ids outside the network. */
 CS_MUST_USE cs_status sim_message_phases(const sim_network *net, int64_t src, int64_t dst,
-                                         double bytes, sim_phase *phase, size_t *n_phases,
-                                         cs_error *err);
+                                         double bytes, sim_phases *out, cs_error *err);
 
 /* All-to-all of unequal sizes: bytes[i * n + j] from member i to member j of the group (members
  * numbered by its spans, first one fastest).  Every span in turn, everything at once in each; a
  * phase lasts as long as its busiest line of NPUs. Not kept: O(spans * n^2), allocates. */
 CS_MUST_USE cs_status sim_all_to_all_v_phases(const sim_network *net, const sim_footprint *group,
-                                              const double *bytes, sim_phase *phase,
-                                              size_t *n_phases, cs_error *err);
+                                              const double *bytes, sim_phases *out, cs_error *err);
 
 /* Isolated time of one collective with its chunks flowing through the phases in `program` order
- * (one server per dimension, phase-major, chunk by chunk), int64 picoseconds. */
-int64_t sim_collective_isolated_ps(const sim_phase *phase, size_t n_phases, int64_t chunks);
-
-/* A collective as it is issued. */
-typedef struct {
-    const sim_footprint *group;
-    wl_collective type;
-    double bytes, issue_s;
-} sim_issue;
+ * (one server per dimension, phase-major, chunk by chunk), int64 picoseconds. O(phases^2), whatever
+ * the number of chunks. */
+int64_t sim_collective_isolated_ps(const sim_phases *phases, int64_t chunks);
 
 /* Finish times of n collectives that share the dimensions, by net->scheduling: `program` (in the
  * order given), `fifo` and `lifo` (by arrival at a dimension), `smallest` (least bytes first),
  * `themis` (each chunk starts on the dimension least loaded so far; Rashidi et al., ISCA 2022).
  * finish_s: n values, caller's.  Only `program` is monotone in bandwidths.  Event-driven:
  * O(events * chunks), allocates. */
-CS_MUST_USE cs_status sim_collectives_schedule(const sim_network *net, const sim_issue *issue,
+CS_MUST_USE cs_status sim_collectives_schedule(const sim_network *net, const sim_collective *what,
                                                size_t n, sim_route_cache *cache, double *finish_s,
                                                cs_error *err);
 

@@ -86,8 +86,8 @@ typedef struct {
 } sim__kept;
 
 /* The cost of `kind` on a span, built on first use. The pointer holds until the next call. */
-CS_MUST_USE cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n,
-                                      int64_t stride, int32_t kind, const sim__kept **out,
+CS_MUST_USE cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim,
+                                      const sim_span *span, int32_t kind, const sim__kept **out,
                                       cs_error *err);
 
 /* Rings routed over several dimensions, kept beside the costs: the list a key belongs to.  The

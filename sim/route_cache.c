@@ -119,15 +119,20 @@ static sim__kept *keep(const sim__cost *c)
     return k;
 }
 
-static cs_status insert(sim_route_cache *cache, const uint64_t key[KEY_WORDS],
-                        const sim__place *place, int32_t algorithm, int32_t kind,
+/* What is asked for and not kept yet. */
+typedef struct {
+    sim__place place;
+    int32_t algorithm, kind;
+} cold;
+
+static cs_status insert(sim_route_cache *cache, const uint64_t key[KEY_WORDS], const cold *c,
                         const sim__kept **out, cs_error *err)
 {
     cs_status status = CS_OK;
     sim__kept *kept;
     slot *s;
 
-    CS_TRY(sim__cost_build(place, algorithm, kind, &cache->scratch, err));
+    CS_TRY(sim__cost_build(&c->place, c->algorithm, c->kind, &cache->scratch, err));
     kept = keep(&cache->scratch);
     if (kept == NULL)
         return cs_fail(err, CS_ENOMEM, "route cache");
@@ -147,13 +152,13 @@ done:
     return status;
 }
 
-cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n, int64_t stride,
+cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, const sim_span *span,
                           int32_t kind, const sim__kept **out, cs_error *err)
 {
     bool is_switch = dim->topology == SIM_SWITCH;
     double over = is_switch && dim->oversubscription > 1 ? dim->oversubscription : 1;
     bool reduces = is_switch && dim->in_network_reduction != 0;
-    uint64_t key[KEY_WORDS] = {0, (uint64_t)stride, 0};
+    uint64_t key[KEY_WORDS] = {0, (uint64_t)span->stride, 0};
     slot *s;
 
     if (dim->n > SIM__MAX_NPUS || dim->algorithm < 0 || dim->algorithm >= SIM_N_ALGOS ||
@@ -162,7 +167,7 @@ cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n,
                        "network: a dimension of %lld NPUs, topology %d, algorithm %d",
                        (long long)dim->n, (int)dim->topology, (int)dim->algorithm);
     memcpy(&key[2], &over, sizeof over);
-    key[0] = (uint64_t)dim->n | (uint64_t)n << 21 | (uint64_t)kind << 42 |
+    key[0] = (uint64_t)dim->n | (uint64_t)span->n << 21 | (uint64_t)kind << 42 |
              (uint64_t)dim->topology << 48 | (uint64_t)dim->algorithm << 52 |
              (uint64_t)reduces << 56;
     s = find(cache->slots, cache->n_slots, key);
@@ -170,8 +175,8 @@ cs_status sim__route_cost(sim_route_cache *cache, const sim_dim *dim, int64_t n,
         *out = s->cost;
         return CS_OK;
     }
-    sim__place place = {dim->topology, dim->n, n, stride, over, reduces};
-    return insert(cache, key, &place, dim->algorithm, kind, out, err);
+    cold c = {{dim->topology, dim->n, span->n, span->stride, over, reduces}, dim->algorithm, kind};
+    return insert(cache, key, &c, out, err);
 }
 
 /* Slices are as many as is best: (c + k) (a + b/k) is convex in k with its least at

@@ -48,14 +48,20 @@ static void visit(const flat_build *b, size_t d, int64_t npu, int port, double w
         seen->load[d] = fmax(seen->load[d], *load);
 }
 
-static void walk_way(const flat_build *b, size_t d, int64_t npu, int way, int64_t hops,
-                     double weighted, sim__flat_class *seen)
-{
-    int64_t N = b->key->n[d], c = npu / b->step[d] % N, base = npu - c * b->step[d];
+/* `hops` links up or down from an NPU. */
+typedef struct {
+    int64_t npu, hops;
+    int way;
+} stretch;
 
-    for (int64_t i = 0; i < hops; i++) {
-        visit(b, d, base + c * b->step[d], way, weighted, seen);
-        c = (c + (way == UP ? 1 : N - 1)) % N;
+static void walk_way(const flat_build *b, size_t d, stretch s, double weighted,
+                     sim__flat_class *seen)
+{
+    int64_t N = b->key->n[d], c = s.npu / b->step[d] % N, base = s.npu - c * b->step[d];
+
+    for (int64_t i = 0; i < s.hops; i++) {
+        visit(b, d, base + c * b->step[d], s.way, weighted, seen);
+        c = (c + (s.way == UP ? 1 : N - 1)) % N;
     }
 }
 
@@ -66,13 +72,14 @@ static void walk_line(const flat_build *b, size_t d, int64_t npu, int64_t to, do
     double weighted = N > 2 ? 2 * bytes : bytes;
 
     if (b->key->topology[d] == SIM_MESH || N == 2) {
-        walk_way(b, d, npu, to > c ? UP : DOWN, to > c ? to - c : c - to, weighted, seen);
+        stretch way = {npu, to > c ? to - c : c - to, to > c ? UP : DOWN};
+        walk_way(b, d, way, weighted, seen);
         return;
     }
     if (up <= down)
-        walk_way(b, d, npu, UP, up, up == down ? weighted / 2 : weighted, seen);
+        walk_way(b, d, (stretch){npu, up, UP}, up == down ? weighted / 2 : weighted, seen);
     if (down <= up)
-        walk_way(b, d, npu, DOWN, down, up == down ? weighted / 2 : weighted, seen);
+        walk_way(b, d, (stretch){npu, down, DOWN}, up == down ? weighted / 2 : weighted, seen);
 }
 
 static void walk_switch(const flat_build *b, size_t d, int64_t npu, int64_t to, double bytes,

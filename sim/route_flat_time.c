@@ -120,15 +120,15 @@ static uint32_t dims_crossed(const sim__flat *f)
     return dims;
 }
 
-cs_status sim__routed_phases(const sim__plan *p, double bytes, sim_phase *phase, size_t *n_phases,
-                             cs_error *err)
+cs_status sim__routed_phases(const sim__plan *p, double bytes, sim_phases *out, cs_error *err)
 {
     const sim__flat *f = NULL;
+    sim_phase *phase = &out->phase[0];
     double n = (double)p->group->n, share = (n - 1) / n;
     uint32_t dims;
     cs_status status = CS_OK;
 
-    *n_phases = 0;
+    out->n = 0;
     CS_TRY(sim__flat_find(p, 0, &f, err));
     dims = dims_crossed(f);
     phase->dim = 0;
@@ -142,18 +142,18 @@ cs_status sim__routed_phases(const sim__plan *p, double bytes, sim_phase *phase,
     if (p->net->reduction_bytes_per_s > 0 &&
         (p->type == WL_ALL_REDUCE || p->type == WL_REDUCE_SCATTER || p->type == WL_REDUCE))
         phase->seconds += share * bytes / p->net->reduction_bytes_per_s;
-    *n_phases = 1;
+    out->n = 1;
 done:
     return status;
 }
 
-cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, sim_phase *phase,
-                               size_t *n_phases, cs_error *err)
+cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, sim_phases *out,
+                               cs_error *err)
 {
     const sim__flat *f = NULL;
     cs_status status = CS_OK;
 
-    *n_phases = 0;
+    out->n = 0;
     CS_TRY(sim__flat_find(p, backward ? 2 : 1, &f, err));
     for (size_t d = 0; d < p->net->n_dims; d++) {
         const sim_dim *dim = &p->net->dim[d];
@@ -162,7 +162,7 @@ cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, 
             seconds = fmax(seconds, f->class[c].hops[d] * dim->latency_s +
                                         f->class[c].load[d] * bytes / dim->bandwidth_bytes_per_s);
         if ((dims_crossed(f) >> d & 1) != 0)
-            phase[(*n_phases)++] =
+            out->phase[out->n++] =
                 (sim_phase){(uint8_t)d, 0, seconds + p->net->endpoint_delay_s, bytes};
     }
 done:

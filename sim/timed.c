@@ -29,12 +29,13 @@ done:
     return status;
 }
 
-static cs_status time_phases(const sim_phase *phase, size_t n, sim_timed *out, cs_error *err)
+static cs_status time_phases(const sim_phases *phases, sim_timed *out, cs_error *err)
 {
+    const sim_phase *phase = phases->phase;
     cs_status status = CS_OK;
 
-    out->n_phases = n;
-    for (size_t i = 0; i < n; i++) {
+    out->n_phases = phases->n;
+    for (size_t i = 0; i < phases->n; i++) {
         out->phase[i].server = (uint8_t)(1 + phase[i].dim);
         out->phase[i].bytes = llround(phase[i].bytes);
         out->phase[i].others = (uint8_t)phase[i].other_dims;
@@ -64,15 +65,15 @@ done:
     return status;
 }
 
-static cs_status phases_of(sim_timing *timing, const sim_collective_key *key, sim_phase *phase,
-                           size_t *n, cs_error *err)
+static cs_status phases_of(sim_timing *timing, const sim_collective_key *key, sim_phases *out,
+                           cs_error *err)
 {
     cs_status status;
     sim_footprint group;
+    const sim_collective what = {&group, (wl_collective)key->kind, key->bytes, 0};
 
     CS_TRY(group_of(timing, key, &group, err));
-    CS_TRY(sim_collective_phases(timing->job->network, &group, (wl_collective)key->kind, key->bytes,
-                                 timing->job->routes, phase, n, err));
+    CS_TRY(sim_collective_phases(timing->job->network, &what, timing->job->routes, out, err));
 done:
     return status;
 }
@@ -95,19 +96,18 @@ cs_status sim__timed_themis(sim_timing *timing, const sim_timed *like, double lo
     const sim_network *net = timing->job->network;
     sim_footprint group;
     uint8_t order[2 * SIM_MAX_DIMS];
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
     sim__plan plan = {net, &group, timing->job->routes, (wl_collective)like->key.kind, order};
-    size_t n;
 
     *out = *like;
     CS_TRY(group_of(timing, &like->key, &group, err));
     if (group.routed)
         return CS_OK;
     least_loaded_first(&group, load, order);
-    CS_TRY(sim__plan_phases(&plan, like->key.bytes / (double)net->chunks, phase, &n, err));
-    CS_TRY(time_phases(phase, n, out, err));
-    for (size_t i = 0; i < n; i++)
-        load[phase[i].dim] += phase[i].seconds;
+    CS_TRY(sim__plan_phases(&plan, like->key.bytes / (double)net->chunks, &phases, err));
+    CS_TRY(time_phases(&phases, out, err));
+    for (size_t i = 0; i < phases.n; i++)
+        load[phases.phase[i].dim] += phases.phase[i].seconds;
 done:
     return status;
 }
@@ -116,21 +116,20 @@ cs_status sim__timed_collective(sim_timing *timing, const sim_collective_key *ke
                                 const sim_timed **out, cs_error *err)
 {
     cs_status status;
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
     sim_timed *timed;
-    size_t n;
 
     for (size_t i = 0; i < timing->n; i++)
         if (same_key(&timing->collective[i].key, key)) {
             *out = &timing->collective[i];
             return CS_OK;
         }
-    CS_TRY(phases_of(timing, key, phase, &n, err));
+    CS_TRY(phases_of(timing, key, &phases, err));
     if (timing->n == SIM_MOST_TIMED)
         timing->n = 0; /* callers keep no pointer, so that the oldest may go */
     timed = &timing->collective[timing->n++];
     timed->key = *key;
-    CS_TRY(time_phases(phase, n, timed, err));
+    CS_TRY(time_phases(&phases, timed, err));
     *out = timed;
 done:
     return status;
@@ -141,15 +140,14 @@ cs_status sim__timed_boundary(sim_timing *timing, bool backward, const sim_timed
 {
     cs_status status = CS_OK;
     const sim_job *job = timing->job;
-    sim_phase phase[SIM_MAX_PHASES];
-    size_t n;
+    const sim_boundary what = {job->mesh, job->order, job->program->boundary_bytes, backward};
+    sim_phases phases;
 
     *out = &timing->boundary[backward];
     if (timing->has_boundary[backward])
         return CS_OK;
-    CS_TRY(sim_boundary_phases(job->network, job->mesh, job->order, job->program->boundary_bytes,
-                               backward, job->routes, phase, &n, err));
-    CS_TRY(time_phases(phase, n, &timing->boundary[backward], err));
+    CS_TRY(sim_boundary_phases(job->network, &what, job->routes, &phases, err));
+    CS_TRY(time_phases(&phases, &timing->boundary[backward], err));
     timing->has_boundary[backward] = true;
 done:
     return status;

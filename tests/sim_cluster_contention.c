@@ -111,16 +111,14 @@ static void test_a_collective_alone_equals_its_model(void **state)
     for (size_t i = 0; i < CS_COUNT(kinds); i++) {
         const sim_footprint whole = sim_footprint_whole(&net);
         spec specs[4];
-        sim_phase phase[SIM_MAX_PHASES];
-        size_t n_phases;
+        sim_phases phases;
         sim_cluster_result r;
         for (uint32_t k = 0; k < 4; k++)
             specs[k] = (spec){REDUCE(k, 1, 0, 60000), .comm = kinds[i].comm};
         run_on(&net, true, specs, 4, 4, &r);
-        assert_int_equal(sim_collective_phases(&net, &whole, kinds[i].type, 60000 * kinds[i].whole,
-                                               cache, phase, &n_phases, NULL),
-                         CS_OK);
-        assert_int_equal(r.max_ns, sim_collective_isolated_ps(phase, n_phases, net.chunks) / 1000);
+        const sim_collective what = {&whole, kinds[i].type, 60000 * kinds[i].whole, 0};
+        assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, NULL), CS_OK);
+        assert_int_equal(r.max_ns, sim_collective_isolated_ps(&phases, net.chunks) / 1000);
         sim_cluster_result_fini(&r);
     }
     sim_route_cache_destroy(cache);

@@ -137,18 +137,17 @@ static void test_order_of_dimensions_matters(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        sim_phase phase[SIM_MAX_PHASES];
+        sim_phases phases;
         double by_dim[2] = {0, 0};
-        size_t n = 0;
         sim_route_cache *cache = sim_route_cache_create(0);
         net.dim[i] = make_dim(SIM_RING, SIM_ALGO_RING, 2, 50, 0);
         net.dim[1 - i] = make_dim(SIM_RING, SIM_ALGO_RING, 8, 100, 0);
         sim_footprint group = sim_footprint_whole(&net);
         assert_close(seconds_of(&net, &group, WL_ALL_REDUCE, 1e9), expect[i][0], 1e-9);
-        assert_int_equal(
-            sim_collective_phases(&net, &group, WL_ALL_REDUCE, 1e9, cache, phase, &n, NULL), CS_OK);
-        for (size_t p = 0; p < n; p++)
-            by_dim[phase[p].dim] += phase[p].seconds;
+        const sim_collective what = {&group, WL_ALL_REDUCE, 1e9, 0};
+        assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, NULL), CS_OK);
+        for (size_t p = 0; p < phases.n; p++)
+            by_dim[phases.phase[p].dim] += phases.phase[p].seconds;
         assert_close(by_dim[0], expect[i][1], 1e-9);
         assert_close(by_dim[1], expect[i][2], 1e-9);
         sim_route_cache_destroy(cache);
@@ -161,21 +160,20 @@ static void test_all_to_all_of_a_row_uses_no_column(void **state)
     sim_network net = {.n_dims = 2, .chunks = 1};
     sim_mesh mesh = {{8, 1, 1, 4, 1}};
     sim_footprint group;
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
+    const sim_collective what = {&group, WL_ALL_TO_ALL, 8e6, 0};
     sim_route_cache *cache = sim_route_cache_create(0);
     double bytes[2] = {0, 0};
     int32_t order;
-    size_t n;
 
     (void)state;
     net.dim[0] = make_dim(SIM_SWITCH, SIM_ALGO_DIRECT, 8, 100, 500);
     net.dim[1] = make_dim(SIM_RING, SIM_ALGO_RING, 4, 100, 500);
     assert_int_equal(sim_order_parse("tp sp dp pp", &order, NULL), CS_OK);
     assert_int_equal(sim_footprint_make(&net, &mesh, order, WL_GROUP(WL_TP), &group, NULL), CS_OK);
-    assert_int_equal(
-        sim_collective_phases(&net, &group, WL_ALL_TO_ALL, 8e6, cache, phase, &n, NULL), CS_OK);
-    for (size_t p = 0; p < n; p++)
-        bytes[phase[p].dim] += phase[p].bytes;
+    assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, NULL), CS_OK);
+    for (size_t p = 0; p < phases.n; p++)
+        bytes[phases.phase[p].dim] += phases.phase[p].bytes;
     assert_close(bytes[0], 7e6, 1e-12);
     assert_true(bytes[1] == 0);
     sim_route_cache_destroy(cache);
@@ -214,29 +212,30 @@ static void test_what_cannot_run_is_refused_by_name(void **state)
 {
     sim_network net = {.n_dims = 1, .chunks = 1};
     sim_route_cache *cache = sim_route_cache_create(0);
-    sim_phase phase[SIM_MAX_PHASES];
-    size_t n;
+    sim_footprint group;
+    sim_collective what = {&group, WL_ALL_REDUCE, 1e6, 0};
+    sim_phases phases;
     cs_error err;
 
     (void)state;
     net.dim[0] = make_dim(SIM_SWITCH, SIM_ALGO_HALVING_DOUBLING, 6, 100, 0);
-    sim_footprint group = sim_footprint_whole(&net);
+    group = sim_footprint_whole(&net);
     for (int type = 0; type < WL_N_COLLECTIVES; type++) {
-        assert_int_equal(
-            sim_collective_phases(&net, &group, (wl_collective)type, 1e6, cache, phase, &n, &err),
-            CS_EINVAL);
+        what.type = (wl_collective)type;
+        assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, &err), CS_EINVAL);
         assert_string_equal(err.text,
                             "halving_doubling needs a power of two, the group has 6 NPUs");
     }
-    assert_int_equal(
-        sim_collective_phases(&net, &group, WL_ALL_REDUCE, NAN, cache, phase, &n, &err), CS_EINVAL);
-    assert_int_equal(
-        sim_collective_phases(&net, &group, (wl_collective)77, 1e6, cache, phase, &n, &err),
-        CS_EINVAL);
+    what = (sim_collective){&group, WL_ALL_REDUCE, NAN, 0};
+    assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, &err), CS_EINVAL);
+    what = (sim_collective){&group, (wl_collective)77, 1e6, 0};
+    assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, &err), CS_EINVAL);
+    what.type = WL_ALL_REDUCE;
     net.dim[0] = make_dim(SIM_MESH, SIM_ALGO_DIRECT, 1 << 20, 100, 0);
     group = sim_footprint_whole(&net);
-    assert_int_equal(
-        sim_collective_phases(&net, &group, WL_ALL_REDUCE, 1e6, cache, phase, &n, &err), CS_EINVAL);
+    assert_int_equal(sim_collective_phases(&net, &what, cache, &phases, &err), CS_EINVAL);
+    assert_string_equal(err.text,
+                        "network: 1048576 of 1048576 NPUs on a line are too many to route");
     sim_route_cache_destroy(cache);
 }
 
@@ -250,16 +249,15 @@ static void test_a_small_cache_changes_nothing(void **state)
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 64; i++) {
             sim_network net = {.n_dims = 1, .chunks = 1};
-            sim_phase a[SIM_MAX_PHASES], b[SIM_MAX_PHASES];
-            size_t n;
+            sim_phases a, b;
             net.dim[0] =
                 make_dim((sim_topology)(i % 4), (sim_algorithm)(i / 4 % 2), 3 + i % 13, 100, 500);
             sim_footprint group = sim_footprint_whole(&net);
-            assert_int_equal(
-                sim_collective_phases(&net, &group, WL_ALL_TO_ALL, 1e6, small, a, &n, &err), CS_OK);
-            assert_int_equal(
-                sim_collective_phases(&net, &group, WL_ALL_TO_ALL, 1e6, large, b, &n, &err), CS_OK);
-            assert_true(a[0].seconds == b[0].seconds && a[0].bytes == b[0].bytes);
+            const sim_collective what = {&group, WL_ALL_TO_ALL, 1e6, 0};
+            assert_int_equal(sim_collective_phases(&net, &what, small, &a, &err), CS_OK);
+            assert_int_equal(sim_collective_phases(&net, &what, large, &b, &err), CS_OK);
+            assert_true(a.phase[0].seconds == b.phase[0].seconds);
+            assert_true(a.phase[0].bytes == b.phase[0].bytes);
         }
     }
     sim_route_cache_destroy(small);

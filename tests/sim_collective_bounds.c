@@ -51,12 +51,13 @@ static void test_no_algorithm_beats_the_links(void **state)
         sim_footprint group = {.n = 1};
         wl_collective type = (wl_collective)cs_rng_below(rng, WL_N_COLLECTIVES);
         double bytes = pick(rng, 1, 1e12), bound;
-        sim_phase phase[SIM_MAX_PHASES];
-        size_t n;
+        sim_phases phases;
+        const sim_phase *phase = phases.phase;
         cs_error err;
         net.dim[0] = pick_dim(rng, &group, 0);
         bound = sim_collective_bound_s(&net.dim[0], &group.span[0], type, bytes);
-        if (sim_collective_phases(&net, &group, type, bytes, cache, phase, &n, &err) != CS_OK)
+        const sim_collective what = {&group, type, bytes, 0};
+        if (sim_collective_phases(&net, &what, cache, &phases, &err) != CS_OK)
             fail_msg("%s", err.text);
         assert_true(bound > 0);
         if (!(phase[0].seconds >= bound * (1 - 1e-9)))
@@ -81,13 +82,16 @@ static void pick_network(cs_rng *rng, sim_network *net, sim_footprint *group)
         net->dim[d] = pick_dim(rng, group, (uint8_t)d);
 }
 
-static void phases_of(const sim_network *net, const sim_footprint *group, wl_collective type,
-                      double bytes, sim_route_cache *cache, sim_phase *phase, size_t *n)
+static sim_phases phases_of(const sim_network *net, const sim_footprint *group, wl_collective type,
+                            double bytes, sim_route_cache *cache)
 {
+    const sim_collective what = {group, type, bytes, 0};
+    sim_phases phases;
     cs_error err;
 
-    if (sim_collective_phases(net, group, type, bytes, cache, phase, n, &err) != CS_OK)
+    if (sim_collective_phases(net, &what, cache, &phases, &err) != CS_OK)
         fail_msg("%s", err.text);
+    return phases;
 }
 
 /* Every phase for itself, and so the whole, as sums and maxima of them. */
@@ -101,9 +105,9 @@ static void test_more_is_never_slower(void **state)
         sim_network net, better;
         sim_footprint group;
         wl_collective type = (wl_collective)cs_rng_below(rng, WL_N_COLLECTIVES);
-        sim_phase a[SIM_MAX_PHASES], b[SIM_MAX_PHASES];
+        sim_phases a, b;
         double bytes = pick(rng, 1e3, 1e10), fewer = bytes;
-        size_t n, m, d;
+        size_t d;
         pick_network(rng, &net, &group);
         better = net;
         d = cs_rng_below(rng, net.n_dims);
@@ -113,13 +117,15 @@ static void test_more_is_never_slower(void **state)
             better.dim[d].latency_s *= cs_rng_uniform(rng);
         else
             fewer *= cs_rng_uniform(rng);
-        phases_of(&net, &group, type, bytes, cache, a, &n);
-        phases_of(&better, &group, type, fewer, cache, b, &m);
-        assert_int_equal(n, m);
-        for (size_t p = 0; p < n; p++)
-            assert_true(b[p].seconds <= a[p].seconds && a[p].seconds > 0);
-        assert_true(sim_collective_isolated_ps(b, m, net.chunks) <=
-                    sim_collective_isolated_ps(a, n, net.chunks));
+        a = phases_of(&net, &group, type, bytes, cache);
+        b = phases_of(&better, &group, type, fewer, cache);
+        assert_int_equal(a.n, b.n);
+        for (size_t p = 0; p < a.n; p++) {
+            assert_true(b.phase[p].seconds <= a.phase[p].seconds);
+            assert_true(a.phase[p].seconds > 0);
+        }
+        assert_true(sim_collective_isolated_ps(&b, net.chunks) <=
+                    sim_collective_isolated_ps(&a, net.chunks));
     }
     sim_route_cache_destroy(cache);
     cs_rng_destroy(rng);
@@ -141,10 +147,9 @@ static void test_flat_rings_keep_the_rules(void **state)
         sim_network net = {.n_dims = 2 + cs_rng_below(rng, 2), .chunks = 1};
         sim_mesh mesh = {{1, 1, 1, 1, 1}};
         sim_footprint group;
-        sim_phase a, b;
+        sim_phases a, b;
         int64_t npus = 1, used = 1;
         wl_collective type = (wl_collective)cs_rng_below(rng, WL_N_COLLECTIVES);
-        size_t n;
         for (size_t d = 0; d < net.n_dims; d++) {
             net.dim[d] = make_dim((sim_topology)cs_rng_below(rng, 4), SIM_ALGO_RING,
                                   sizes[cs_rng_below(rng, 4)], pick(rng, 10, 1000), 500);
@@ -162,14 +167,14 @@ static void test_flat_rings_keep_the_rules(void **state)
         if (!group.routed)
             continue;
         routed++;
-        phases_of(&net, &group, type, 1e9, cache, &a, &n);
-        assert_int_equal(n, 1);
+        a = phases_of(&net, &group, type, 1e9, cache);
+        assert_int_equal(a.n, 1);
         if (type == WL_ALL_REDUCE)
-            assert_true(a.seconds >=
+            assert_true(a.phase[0].seconds >=
                         sim_bus_factor(type, group.n) * 1e9 / sim_network_bandwidth(&net));
         net.dim[cs_rng_below(rng, net.n_dims)].bandwidth_bytes_per_s *= 2;
-        phases_of(&net, &group, type, 1e9, cache, &b, &n);
-        assert_true(b.seconds <= a.seconds && b.seconds > 0);
+        b = phases_of(&net, &group, type, 1e9, cache);
+        assert_true(b.phase[0].seconds <= a.phase[0].seconds && b.phase[0].seconds > 0);
     }
     assert_true(routed > 100);
     sim_route_cache_destroy(cache);

@@ -5,11 +5,12 @@
 #include "tests/sim_network_test.h"
 
 /* t[chunk] = max(t[chunk], server[dim]) + duration, phase by phase. */
-static int64_t flow_shop_ps(const sim_phase *phase, size_t n_phases, int64_t chunks)
+static int64_t flow_shop_ps(const sim_phases *phases, int64_t chunks)
 {
+    const sim_phase *phase = phases->phase;
     int64_t t[64] = {0}, server[SIM_MAX_DIMS] = {0}, last = 0;
 
-    for (size_t p = 0; p < n_phases; p++) {
+    for (size_t p = 0; p < phases->n; p++) {
         for (int64_t c = 0; c < chunks; c++) {
             for (uint32_t d = 0; d < SIM_MAX_DIMS; d++)
                 if (((phase[p].other_dims | 1u << phase[p].dim) >> d & 1) != 0 && server[d] > t[c])
@@ -30,17 +31,17 @@ static void test_closed_form_equals_the_flow_shop(void **state)
 
     (void)state;
     for (int trial = 0; trial < 20000; trial++) {
-        sim_phase phase[SIM_MAX_PHASES] = {{0}};
-        size_t n = cs_rng_below(rng, 12);
+        sim_phases phases = {.n = cs_rng_below(rng, 12)};
+        sim_phase *phase = phases.phase;
         int64_t chunks = 1 + (int64_t)cs_rng_below(rng, 20);
-        for (size_t p = 0; p < n; p++) {
+        for (size_t p = 0; p < phases.n; p++) {
             phase[p].dim = (uint8_t)cs_rng_below(rng, 4);
             if (cs_rng_below(rng, 8) == 0)
                 phase[p].other_dims = (uint32_t)cs_rng_below(rng, 16) & ~(1u << phase[p].dim);
             phase[p].seconds = (double)cs_rng_below(rng, 1000) * 1e-9;
         }
-        assert_int_equal(sim_collective_isolated_ps(phase, n, chunks),
-                         flow_shop_ps(phase, n, chunks));
+        assert_int_equal(sim_collective_isolated_ps(&phases, chunks),
+                         flow_shop_ps(&phases, chunks));
     }
     cs_rng_destroy(rng);
 }
@@ -49,13 +50,14 @@ static void test_closed_form_equals_the_flow_shop(void **state)
  * cost no more to compute: 1e9 * 3 + 2 us. */
 static void test_chunks_overlap(void **state)
 {
-    const sim_phase phase[2] = {{.dim = 0, .seconds = 3e-6}, {.dim = 1, .seconds = 2e-6}};
+    const sim_phases phases = {2, {{.dim = 0, .seconds = 3e-6}, {.dim = 1, .seconds = 2e-6}}};
+    const sim_phases none = {.n = 0};
 
     (void)state;
-    assert_int_equal(sim_collective_isolated_ps(phase, 2, 2), 8000000);
-    assert_int_equal(sim_collective_isolated_ps(phase, 2, 1), 5000000);
-    assert_int_equal(sim_collective_isolated_ps(phase, 2, 1000000000), 3000000002000000);
-    assert_int_equal(sim_collective_isolated_ps(phase, 0, 4), 0);
+    assert_int_equal(sim_collective_isolated_ps(&phases, 2), 8000000);
+    assert_int_equal(sim_collective_isolated_ps(&phases, 1), 5000000);
+    assert_int_equal(sim_collective_isolated_ps(&phases, 1000000000), 3000000002000000);
+    assert_int_equal(sim_collective_isolated_ps(&none, 4), 0);
 }
 
 static sim_network cube(int64_t chunks, sim_scheduling scheduling)
@@ -72,19 +74,16 @@ static sim_network cube(int64_t chunks, sim_scheduling scheduling)
 }
 
 /* Busiest dimension of some collectives: nothing ends before it has served them. */
-static double busiest_dimension(const sim_network *net, const sim_issue *issue, size_t n)
+static double busiest_dimension(const sim_network *net, const sim_collective *issue, size_t n)
 {
     double busy[SIM_MAX_DIMS] = {0}, most = 0;
     sim_route_cache *cache = sim_route_cache_create(0);
 
     for (size_t i = 0; i < n; i++) {
-        sim_phase phase[SIM_MAX_PHASES];
-        size_t count;
-        assert_int_equal(sim_collective_phases(net, issue[i].group, issue[i].type, issue[i].bytes,
-                                               cache, phase, &count, NULL),
-                         CS_OK);
-        for (size_t p = 0; p < count; p++)
-            busy[phase[p].dim] += phase[p].seconds * (double)net->chunks;
+        sim_phases phases;
+        assert_int_equal(sim_collective_phases(net, &issue[i], cache, &phases, NULL), CS_OK);
+        for (size_t p = 0; p < phases.n; p++)
+            busy[phases.phase[p].dim] += phases.phase[p].seconds * (double)net->chunks;
     }
     for (size_t d = 0; d < SIM_MAX_DIMS; d++)
         most = fmax(most, busy[d]);
@@ -103,10 +102,10 @@ static void test_every_policy_finishes(void **state)
         for (int64_t chunks = 1; chunks <= 8; chunks *= 2) {
             sim_network net = cube(chunks, (sim_scheduling)policy);
             sim_footprint group = sim_footprint_whole(&net);
-            const sim_issue issue[] = {{&group, WL_ALL_REDUCE, 16e6, 0},
-                                       {&group, WL_ALL_GATHER, 64e6, 0},
-                                       {&group, WL_REDUCE_SCATTER, 1e6, 50e-6},
-                                       {&group, WL_ALL_TO_ALL, 4e6, 0}};
+            const sim_collective issue[] = {{&group, WL_ALL_REDUCE, 16e6, 0},
+                                            {&group, WL_ALL_GATHER, 64e6, 0},
+                                            {&group, WL_REDUCE_SCATTER, 1e6, 50e-6},
+                                            {&group, WL_ALL_TO_ALL, 4e6, 0}};
             double finish[4], end = 0, serial = 50e-6;
             assert_int_equal(sim_collectives_schedule(&net, issue, 4, cache, finish, NULL), CS_OK);
             for (int i = 0; i < 4; i++) {
@@ -126,7 +125,7 @@ static void test_program_alone_is_isolated(void **state)
 {
     sim_network net = cube(8, SIM_PROGRAM);
     sim_footprint group = sim_footprint_whole(&net);
-    const sim_issue issue = {&group, WL_ALL_REDUCE, 16e6, 1e-6};
+    const sim_collective issue = {&group, WL_ALL_REDUCE, 16e6, 1e-6};
     sim_route_cache *cache = sim_route_cache_create(0);
     double finish;
 
@@ -159,9 +158,9 @@ static void test_policies_choose_differently(void **state)
         double finish[3];
         net.dim[0] = make_dim(SIM_RING, SIM_ALGO_RING, 4, 100, 0);
         sim_footprint group = sim_footprint_whole(&net);
-        const sim_issue issue[] = {{&group, WL_ALL_GATHER, 1e9, 0},
-                                   {&group, WL_ALL_GATHER, 1e9, 0},
-                                   {&group, WL_ALL_GATHER, 1e8, 1e-3}};
+        const sim_collective issue[] = {{&group, WL_ALL_GATHER, 1e9, 0},
+                                        {&group, WL_ALL_GATHER, 1e9, 0},
+                                        {&group, WL_ALL_GATHER, 1e8, 1e-3}};
         assert_int_equal(sim_collectives_schedule(&net, issue, 3, cache, finish, NULL), CS_OK);
         for (int k = 0; k < 3; k++)
             assert_close(finish[k], cases[i].expect[k], 1e-9);
@@ -181,7 +180,7 @@ static void test_themis_balances_dimensions(void **state)
     net.dim[0] = make_dim(SIM_RING, SIM_ALGO_RING, 4, 100, 0);
     net.dim[1] = make_dim(SIM_RING, SIM_ALGO_RING, 4, 100, 0);
     sim_footprint group = sim_footprint_whole(&net);
-    const sim_issue issue = {&group, WL_REDUCE_SCATTER, 1e9, 0};
+    const sim_collective issue = {&group, WL_REDUCE_SCATTER, 1e9, 0};
     assert_int_equal(sim_collectives_schedule(&net, &issue, 1, cache, &fifo, NULL), CS_OK);
     net.scheduling = SIM_THEMIS;
     assert_int_equal(sim_collectives_schedule(&net, &issue, 1, cache, &themis, NULL), CS_OK);
@@ -196,7 +195,7 @@ static void test_wrong_input_is_refused(void **state)
 {
     sim_network net = cube(4, (sim_scheduling)99);
     sim_footprint group = sim_footprint_whole(&net);
-    const sim_issue issue = {&group, WL_ALL_REDUCE, 16e6, 0};
+    const sim_collective issue = {&group, WL_ALL_REDUCE, 16e6, 0};
     sim_route_cache *cache = sim_route_cache_create(0);
     double finish;
     cs_error err;

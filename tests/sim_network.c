@@ -191,22 +191,22 @@ static void test_meshes_that_do_not_fit_are_refused(void **state)
 static void test_messages_go_dimension_by_dimension(void **state)
 {
     sim_network net = {.n_dims = 2};
-    sim_phase phase[SIM_MAX_PHASES];
-    size_t n;
+    sim_phases phases;
+    const sim_phase *phase = phases.phase;
     cs_error err;
 
     (void)state;
     net.dim[0] = make_dim(SIM_RING, 0, 8, 100, 500);
     net.dim[1] = make_dim(SIM_SWITCH, 0, 4, 100, 500);
-    assert_int_equal(sim_message_phases(&net, 0, 9, 1e6, phase, &n, &err), CS_OK);
-    assert_true(n == 2 && phase[0].dim == 0 && phase[1].dim == 1);
+    assert_int_equal(sim_message_phases(&net, 0, 9, 1e6, &phases, &err), CS_OK);
+    assert_true(phases.n == 2 && phase[0].dim == 0 && phase[1].dim == 1);
     assert_close(phase[0].seconds, 20.5e-6, 1e-12);
     assert_close(phase[1].seconds, 11e-6, 1e-12);
-    assert_int_equal(sim_message_phases(&net, 0, 4, 1e6, phase, &n, &err), CS_OK);
+    assert_int_equal(sim_message_phases(&net, 0, 4, 1e6, &phases, &err), CS_OK);
     assert_close(phase[0].seconds, 12e-6, 1e-12);
-    assert_int_equal(sim_message_phases(&net, 5, 5, 1e6, phase, &n, &err), CS_OK);
-    assert_int_equal(n, 0);
-    assert_int_equal(sim_message_phases(&net, 0, 32, 1e6, phase, &n, &err), CS_EINVAL);
+    assert_int_equal(sim_message_phases(&net, 5, 5, 1e6, &phases, &err), CS_OK);
+    assert_int_equal(phases.n, 0);
+    assert_int_equal(sim_message_phases(&net, 0, 32, 1e6, &phases, &err), CS_EINVAL);
     assert_string_equal(err.text, "a message of 1e+06 bytes from NPU 0 to 32 of 32");
 }
 
@@ -218,27 +218,26 @@ static void test_boundaries_carry_over_dimensions(void **state)
     sim_network net = {.n_dims = 2};
     sim_mesh mesh = {{2, 1, 1, 1, 8}};
     sim_route_cache *cache = sim_route_cache_create(0);
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
+    const sim_phase *phase = phases.phase;
     int32_t order;
-    size_t n;
 
     (void)state;
     net.dim[0] = make_dim(SIM_RING, 0, 4, 100, 500);
     net.dim[1] = make_dim(SIM_RING, 0, 4, 100, 500);
     assert_int_equal(sim_order_parse("tp sp dp pp", &order, NULL), CS_OK);
     for (int backward = 0; backward < 2; backward++) {
-        assert_int_equal(
-            sim_boundary_phases(&net, &mesh, order, 1e6, backward != 0, cache, phase, &n, NULL),
-            CS_OK);
-        assert_true(n == 2 && phase[0].dim == 0 && phase[1].dim == 1);
+        const sim_boundary what = {&mesh, order, 1e6, backward != 0};
+        assert_int_equal(sim_boundary_phases(&net, &what, cache, &phases, NULL), CS_OK);
+        assert_true(phases.n == 2 && phase[0].dim == 0 && phase[1].dim == 1);
         assert_close(phase[0].seconds, 20.5e-6, 1e-12);
         assert_close(phase[1].seconds, 20.5e-6, 1e-12);
     }
     mesh.size[WL_TP] = 16;
     mesh.size[WL_PP] = 1;
-    assert_int_equal(sim_boundary_phases(&net, &mesh, order, 1e6, false, cache, phase, &n, NULL),
-                     CS_OK);
-    assert_int_equal(n, 0);
+    const sim_boundary none = {&mesh, order, 1e6, false};
+    assert_int_equal(sim_boundary_phases(&net, &none, cache, &phases, NULL), CS_OK);
+    assert_int_equal(phases.n, 0);
     sim_route_cache_destroy(cache);
 }
 
@@ -249,22 +248,19 @@ static void test_boundaries_of_stages_that_are_no_product(void **state)
     sim_network net = {.n_dims = 2};
     sim_mesh mesh = {{4, 1, 1, 1, 6}};
     sim_route_cache *cache = sim_route_cache_create(0);
-    sim_phase there[SIM_MAX_PHASES], back[SIM_MAX_PHASES];
+    sim_phases phases;
     int32_t order;
-    size_t n, m;
 
     (void)state;
     net.dim[0] = make_dim(SIM_RING, 0, 6, 100, 500);
     net.dim[1] = make_dim(SIM_RING, 0, 4, 100, 500);
     assert_int_equal(sim_order_parse("tp sp dp pp", &order, NULL), CS_OK);
-    assert_int_equal(sim_boundary_phases(&net, &mesh, order, 1e6, false, cache, there, &n, NULL),
-                     CS_OK);
-    assert_int_equal(sim_boundary_phases(&net, &mesh, order, 1e6, true, cache, back, &m, NULL),
-                     CS_OK);
-    assert_true(n == 2 && m == 2);
-    for (size_t i = 0; i < 2; i++) {
-        assert_true(there[i].seconds >= 20.5e-6 && there[i].dim == i);
-        assert_true(back[i].seconds >= 20.5e-6 && back[i].dim == i);
+    for (int backward = 0; backward < 2; backward++) {
+        const sim_boundary what = {&mesh, order, 1e6, backward != 0};
+        assert_int_equal(sim_boundary_phases(&net, &what, cache, &phases, NULL), CS_OK);
+        assert_int_equal(phases.n, 2);
+        for (size_t i = 0; i < 2; i++)
+            assert_true(phases.phase[i].seconds >= 20.5e-6 && phases.phase[i].dim == i);
     }
     sim_route_cache_destroy(cache);
 }
@@ -275,26 +271,26 @@ static void test_unequal_all_to_all(void **state)
 {
     sim_network net = {.n_dims = 2, .chunks = 1};
     double bytes[64] = {0};
-    sim_phase phase[SIM_MAX_PHASES];
+    sim_phases phases;
+    const sim_phase *phase = phases.phase;
     sim_footprint group;
-    size_t n;
 
     (void)state;
     net.dim[0] = make_dim(SIM_SWITCH, SIM_ALGO_DIRECT, 4, 100, 500);
     net.dim[1] = make_dim(SIM_RING, SIM_ALGO_DIRECT, 2, 100, 500);
     group = sim_footprint_whole(&net);
     bytes[0 * 8 + 1] = 1e9;
-    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, phase, &n, NULL), CS_OK);
-    assert_int_equal(n, 2);
+    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, &phases, NULL), CS_OK);
+    assert_int_equal(phases.n, 2);
     assert_close(phase[0].seconds, 10.001e-3, 1e-12);
     assert_true(phase[1].seconds == 0 && phase[1].bytes == 0);
     bytes[0 * 8 + 2] = 2e9;
-    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, phase, &n, NULL), CS_OK);
+    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, &phases, NULL), CS_OK);
     assert_close(phase[0].seconds, 30.001e-3, 1e-12);
     assert_close(phase[0].bytes, 3e9, 1e-12);
     for (size_t i = 0; i < 64; i++)
         bytes[i] = 1e6;
-    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, phase, &n, NULL), CS_OK);
+    assert_int_equal(sim_all_to_all_v_phases(&net, &group, bytes, &phases, NULL), CS_OK);
     assert_close(phase[0].seconds + phase[1].seconds, seconds_of(&net, &group, WL_ALL_TO_ALL, 8e6),
                  1e-6);
 }

@@ -24,16 +24,15 @@ static inline double seconds_of(const sim_network *net, const sim_footprint *gro
                                 wl_collective type, double bytes)
 {
     sim_route_cache *cache = sim_route_cache_create(0);
-    sim_phase phase[SIM_MAX_PHASES];
-    size_t n = 0;
+    const sim_collective what = {group, type, bytes, 0};
+    sim_phases phases;
     cs_error err = {""};
-    int64_t chunks = net->chunks > 1 ? net->chunks : 1;
-    cs_status status = sim_collective_phases(net, group, type, bytes, cache, phase, &n, &err);
+    cs_status status = sim_collective_phases(net, &what, cache, &phases, &err);
 
     sim_route_cache_destroy(cache);
     if (status != CS_OK)
         fail_msg("%s", err.text);
-    return (double)sim_collective_isolated_ps(phase, n, chunks) * 1e-12;
+    return (double)sim_collective_isolated_ps(&phases, net->chunks) * 1e-12;
 }
 
 /* Seconds of a collective over a whole one-dimensional network. */
