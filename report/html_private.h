@@ -82,6 +82,10 @@ void html__put_rows(FILE *out, const html__rows *rows);
 CS_MUST_USE cs_status html__put_study(const html__rows *rows, const html__marks *marks,
                                       size_t explained, cs_json *object, cs_error *err);
 
+/* Which knobs decide the first objective, and what each value does (importance.c): an object with
+ * "method", "trials", "r2", "knobs", or "why" when that cannot be told. */
+CS_MUST_USE cs_status html__importance_json(const html__rows *rows, cs_json **out, cs_error *err);
+
 /* ---- embedded files, made by the build ---- */
 
 typedef struct {

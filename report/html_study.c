@@ -251,14 +251,61 @@ static cs_json *designs_json(const html__rows *rows, const html__marks *marks, s
     return list;
 }
 
+/* ---- why ---- */
+
+static cs_json *take_table(report_table *table)
+{
+    cs_json *list = table != NULL ? report_table_json(table) : cs_json_null();
+
+    report_table_destroy(table);
+    return list;
+}
+
+/* One of the best designs: what limits it, what it is sensitive to, its groups, its neighbours, and
+ * how it differs from the design before it (the baseline for the best). */
+static cs_json *explain_json(const html__rows *rows, const html__marks *marks, size_t rank,
+                             sim_scratch *scratch)
+{
+    const search_problem *problem = rows->problem;
+    search_trial trial[2] = {{.id = 0}, {.id = 0}};
+    sim_config config[2];
+    report_design design[2] = {{"other", &config[1], &trial[1]}, {"design", &config[0], &trial[0]}};
+    cs_json *object = cs_json_object();
+
+    for (size_t i = 0; i < (rank > 0 ? 2u : 1u); i++) {
+        const size_t row = marks->top[i == 0 ? rank : 0];
+        const int32_t *point = rows->point + row * rows->n_vars;
+        search_evaluate(problem, point, scratch, &trial[i]);
+        trial[i].id = rows->id[row];
+        trial[i].point = point;
+        psa_space_decode(problem->space, point, &config[i]);
+    }
+    if (rank == 0) {
+        psa_schema_baseline(problem->schema, &config[1]);
+        search_evaluate_config(problem, &config[1], scratch, &trial[1]);
+    }
+    cs_json_set(object, "row", cs_json_int(rows->row[marks->top[rank]]));
+    cs_json_set(object, "against", cs_json_string(rank > 0 ? "the best" : "the baseline"));
+    cs_json_set(object, "sensitivity",
+                take_table(report_sensitivity(problem, &config[0], scratch)));
+    cs_json_set(object, "changes", take_table(report_one_change(problem, &trial[0], scratch)));
+    cs_json_set(object, "groups", take_table(report_groups(problem, &config[0])));
+    cs_json_set(object, "difference",
+                report__has_result(&trial[1])
+                    ? take_table(report_difference(problem, &design[0], &design[1]))
+                    : cs_json_null());
+    return object;
+}
+
 cs_status html__put_study(const html__rows *rows, const html__marks *marks, size_t explained,
                           cs_json *object, cs_error *err)
 {
     sim_scratch *scratch = sim_scratch_create(rows->problem->model);
+    cs_json *importance = NULL, *why = cs_json_array();
+    cs_status status = CS_OK;
 
-    (void)explained;
     if (scratch == NULL)
-        return cs_fail(err, CS_ENOMEM, "out of memory for the simulator");
+        CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory for the simulator"));
     put_origin(rows, object);
     put_space(rows->problem, object);
     cs_json_set(object, "counts", counts_json(rows));
@@ -270,6 +317,14 @@ cs_status html__put_study(const html__rows *rows, const html__marks *marks, size
     cs_json_set(object, "front", asked_json(rows, marks));
     cs_json_set(object, "baseline", baseline_json(rows->problem, scratch));
     cs_json_set(object, "designs", designs_json(rows, marks, scratch));
+    CS_TRY(html__importance_json(rows, &importance, err));
+    cs_json_set(object, "importance", importance);
+    for (size_t i = 0; i < explained && i < marks->n_top; i++)
+        cs_json_push(why, explain_json(rows, marks, i, scratch));
+    cs_json_set(object, "explain", why);
+    why = NULL;
+done:
+    cs_json_destroy(why);
     sim_scratch_destroy(scratch);
-    return CS_OK;
+    return status;
 }

@@ -129,27 +129,39 @@ function card({ title, note, trial, gain, kind, row }, s, scale) {
             onclick: () => choose({ selected: { study: s.index, row } }) }, 'All values'));
 }
 
-/* Baseline, best, the best at the baseline's bandwidth, the knee, and the next best ones. */
+/* Baseline, best, knee and ends of the front, then the next best ones that differ from those. */
 function cardList(s) {
     const list = [{ title: 'Baseline', note: 'of the system', trial: s.about.baseline,
         kind: 'base' }];
-    const used = new Set();
-    const add = (row, title, note, kind) => {
+    const used = [];
+    const add = (row, title, kind) => {
         const trial = s.designs.get(row);
-        if (!trial || used.has(row) || list.length >= 6) return;
-        used.add(row);
-        list.push({ title, note, trial, kind, row, gain: s.gain(row) });
+        if (!trial || used.some((other) => alike(s.designs.get(other), trial))) return;
+        used.push(row);
+        list.push({ title, note: `trial ${s.trial[row]}`, trial, kind, row, gain: s.gain(row) });
     };
-    if (s.best >= 0) add(s.best, 'Best', `trial ${s.trial[s.best]}`, 'best');
-    const { front } = s.about;
-    if (front.knee !== undefined) {
-        const row = front.rows[front.knee];
-        add(row, 'Knee of the front', `trial ${s.trial[row]}`);
+    if (s.best >= 0) add(s.best, 'Best', 'best');
+    const { rows, knee, criteria } = s.about.front;
+    if (knee !== undefined) add(rows[knee], 'Knee of the front');
+    if (criteria.length === 2 && rows.length > 1) {
+        add(rows[0], `Best ${criterionWords(criteria[0])} found`);
+        add(rows[rows.length - 1], `Best ${criterionWords(criteria[1])} found`);
     }
     s.about.top.slice(1).forEach((row, i) => {
-        if (list.length < 5) add(row, `Rank ${i + 2}`, `trial ${s.trial[row]}`);
+        if (list.length < 6) add(row, `Rank ${i + 2}`);
     });
     return list;
+}
+
+function criterionWords({ name }) {
+    return name.replaceAll('_', ' ');
+}
+
+/* Whether two designs are the same for a reader: same split, same network, same time. */
+function alike(a, b) {
+    const shown = (t) => JSON.stringify([t.latency_s?.toPrecision(3), t.network_cost_usd?.toPrecision(3),
+        ...['dp', 'tp', 'sp', 'pp', 'ep'].map((axis) => t.config[`workload.${axis}`])]);
+    return shown(a) === shown(b);
 }
 
 function legend(parts, trials) {

@@ -38,6 +38,11 @@ class Study {
         return data.studies.length > 1 ? shortPath(this.about.file) : this.about.name;
     }
 
+    /* Before the name of a series, where there are several studies. */
+    get prefix() {
+        return data.studies.length > 1 ? `${this.name}: ` : '';
+    }
+
     /* Text of a knob's value in a row; an inactive knob has none. */
     knobText(row, knob) {
         return this.about.knobs[knob].values[this.knobs[knob][row]] ?? '–';

@@ -19,10 +19,10 @@ function historySeries(s, colour) {
         if (s.feasible(row)) cloud.push([s.trial[row], values[row], row]);
     }
     return [
-        { name: `${s.name}: each trial`, type: 'scatter', data: cloud, symbolSize: 3, silent: true,
+        { name: `${s.prefix}each trial`, type: 'scatter', data: cloud, symbolSize: 3, silent: true,
             large: true, itemStyle: { color: colour, opacity: 0.25 }, tooltip: { show: false },
-            z: 1, study: s.index },
-        { name: `${s.name}: best so far`, type: 'line', data: steps, step: 'end', symbolSize: 6,
+            z: 1 },
+        { name: `${s.prefix}best so far`, type: 'line', data: steps, step: 'end', symbolSize: 6,
             symbol: 'circle', showSymbol: steps.length < 60, z: 3,
             lineStyle: { color: colour, width: 2.5 }, itemStyle: { color: colour },
             tooltip: { formatter: (at) => historyTip(s, at) } },

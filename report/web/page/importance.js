@@ -60,7 +60,7 @@ function shortValue(text) {
 }
 
 function importanceWords(importance, objective) {
-    return `${importance.method}, of ${objective.name}, from ${plural(importance.trials, 'feasible trial')}. `
+    return `${importance.method} ${objective.name} in ${plural(importance.trials, 'feasible trial')}. `
         + `The model explains ${percent(Math.max(0, importance.r2))} of the variance of trials it was not `
         + `fitted to${importance.r2 < 0.5 ? ': read the bars with care' : ''}.`;
 }

@@ -4,6 +4,7 @@
 
 const SECTIONS = [
     ['designs', 'Best designs', renderCards],
+    ['why', 'Why they are good', renderExplain],
     ['history', 'Search history', renderHistory],
     ['tradeoffs', 'Trade-offs', renderPareto],
     ['space', 'Designs side by side', renderParallel],
@@ -12,7 +13,7 @@ const SECTIONS = [
     ['rejections', 'What was rejected', renderRejections],
     ['about', 'What was searched', renderAbout],
 ];
-const NAV = { designs: 'Designs', history: 'History', tradeoffs: 'Trade-offs', space: 'Axes', trials: 'Trials',
+const NAV = { designs: 'Designs', why: 'Why', history: 'History', tradeoffs: 'Trade-offs', space: 'Axes', trials: 'Trials',
     knobs: 'Knobs', rejections: 'Rejected', about: 'About' };
 
 function headline(s) {

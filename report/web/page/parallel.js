@@ -13,7 +13,7 @@ function allAxes(s) {
         of: (row) => (s.knobs[k][row] < knob.values.length ? s.knobs[k][row] : NaN),
     })).filter(({ values }) => values.length > 1);
     const metrics = [...data.metrics, 'mfu'].filter((key) => s.has(key)).map((key) => ({
-        key, title: data.results[key].title, unit: data.results[key].unit,
+        key, title: data.results[key].title, unit: key === 'mfu' ? '%' : data.results[key].unit,
         of: (row) => s.results[key][row],
     }));
     const objectives = s.about.objectives.map((o, i) => ({
@@ -75,7 +75,8 @@ function parallelAxis(s, axis, dim, t) {
     const range = span(parallel.rows.map(axis.of));
     const value = valueAxis(axis.title, axis.unit, range, true);
     return { ...common, type: value.type, logBase: value.logBase, min: value.min, max: value.max,
-        scale: true, axisLabel: { ...common.axisLabel, formatter: (v) => quantity(v, axis.unit, 3) } };
+        scale: true, axisTick: value.axisTick,
+        axisLabel: { ...value.axisLabel, ...common.axisLabel } };
 }
 
 function parallelOption() {

@@ -2,7 +2,8 @@
 //
 // Trade-offs: any two metrics against each other, with the front and the knee.
 
-const pareto = { x: 'latency_s', y: 'network_cost_usd', logX: true, logY: true, infeasible: true };
+const pareto = { x: 'latency_s', y: 'network_cost_usd', logX: true, logY: true, infeasible: true,
+    near: false };
 const CRITERION_KEYS = { latency: 'latency_s', bandwidth: 'bandwidth_per_npu_bytes_per_s',
     network_cost: 'network_cost_usd', peak_memory: 'peak_memory_bytes', energy: 'energy_j' };
 const CROSS = 'path://M0,1 L1,0 L4,3 L7,0 L8,1 L5,4 L8,7 L7,8 L4,5 L1,8 L0,7 L3,4 Z';
@@ -40,22 +41,20 @@ function paretoSeries(s, t) {
     const front = paretoFront(s);
     const tip = { formatter: ({ value }) => designTip(s, value[2]) };
     const series = [{
-        name: `${s.name}: feasible`, type: 'scatter', data: cloud(s, FEASIBLE), symbolSize: 6, z: 2,
+        name: `${s.prefix}feasible`, id: `${s.index} feasible`, type: 'scatter', data: cloud(s, FEASIBLE), symbolSize: 6, z: 2,
         large: true, largeThreshold: 3000, itemStyle: { color: colour, opacity: 0.45 }, tooltip: tip,
-        study: s.index,
     }, {
-        name: `${s.name}: front`, type: 'line', step: 'end', z: 4, symbol: 'circle', symbolSize: 9,
+        name: `${s.prefix}front`, id: `${s.index} front`, type: 'line', step: 'end', z: 4, symbol: 'circle', symbolSize: 9,
         showSymbol: true, showAllSymbol: true, lineStyle: { color: colour, width: 2 },
         itemStyle: { color: colour, borderColor: t.paper, borderWidth: 1.5 },
-        data: front.rows.map((row) => paretoPoint(s, row)), tooltip: tip, study: s.index,
-    }];
+        data: front.rows.map((row) => paretoPoint(s, row)), tooltip: tip    }];
     if (front.knee !== undefined) {
-        series.push({ name: `${s.name}: knee`, type: 'scatter', z: 5, symbol: 'circle',
+        series.push({ name: `${s.prefix}knee`, id: `${s.index} knee`, type: 'scatter', z: 5, symbol: 'circle',
             symbolSize: 18, data: [paretoPoint(s, front.knee)], tooltip: tip,
             itemStyle: { color: 'transparent', borderColor: t.ink, borderWidth: 2 } });
     }
     if (pareto.infeasible) {
-        series.unshift({ name: `${s.name}: infeasible`, type: 'scatter', z: 1, symbol: CROSS,
+        series.unshift({ name: `${s.prefix}infeasible`, id: `${s.index} infeasible`, type: 'scatter', z: 1, symbol: CROSS,
             symbolSize: 6, data: cloud(s, INFEASIBLE), tooltip: tip, large: true,
             largeThreshold: 3000, itemStyle: { color: t.bad, opacity: 0.35 } });
     }
@@ -66,7 +65,7 @@ function paretoSeries(s, t) {
 function paretoMarks(s, t) {
     const marks = [];
     const add = (name, symbol, value, colour, tip) => value.slice(0, 2).every(Number.isFinite)
-        && marks.push({ name, type: 'scatter', z: 6, symbol, symbolSize: 15, data: [value],
+        && marks.push({ name, id: `${s.index} ${name}`, type: 'scatter', z: 6, symbol, symbolSize: name === 'best' ? 22 : 15, data: [value],
             itemStyle: { color: colour, borderColor: t.paper, borderWidth: 1.5 }, tooltip: tip });
     const base = s.about.baseline;
     add('baseline', 'diamond', [base[pareto.x] ?? NaN, base[pareto.y] ?? NaN], t.ink,
@@ -78,7 +77,7 @@ function paretoMarks(s, t) {
     }
     const chosen = state.selected;
     if (chosen && chosen.study === s.index) {
-        marks.push({ name: 'chosen', type: 'scatter', z: 7, symbol: 'circle', symbolSize: 16,
+        marks.push({ name: 'chosen', id: 'chosen', type: 'scatter', z: 7, symbol: 'circle', symbolSize: 16,
             silent: true, data: [paretoPoint(s, chosen.row)],
             itemStyle: { color: 'transparent', borderColor: t.series[1], borderWidth: 3 } });
     }
@@ -88,6 +87,11 @@ function paretoMarks(s, t) {
 function paretoRange(key) {
     const values = [];
     for (const s of data.all) {
+        if (pareto.near) {
+            values.push(...paretoFront(s).rows.map((row) => s.results[key][row]),
+                s.about.baseline[key] ?? NaN);
+            continue;
+        }
         for (let row = 0; row < s.n; row++) {
             if (s.status[row] === FEASIBLE || (pareto.infeasible && s.status[row] === INFEASIBLE)) {
                 values.push(s.results[key][row]);
@@ -184,14 +188,14 @@ function renderPareto(root) {
             select('Up', metrics, pareto.y, (y) => set({ y })),
             checkbox('log across', pareto.logX, (logX) => set({ logX })),
             checkbox('log up', pareto.logY, (logY) => set({ logY })),
-            checkbox('infeasible', pareto.infeasible, (infeasible) => set({ infeasible }))),
+            checkbox('infeasible', pareto.infeasible, (infeasible) => set({ infeasible })),
+            checkbox('near the front', pareto.near, (near) => set({ near }))),
         hasCharts ? box : '', table);
     table.replaceChildren(frontTable(), askedFront(study()) || '');
     plot('pareto', box, paretoOption, (chart) => chart.on('click', (at) => {
-        const of = at.seriesName ? data.all.find((s) => at.seriesName.startsWith(`${s.name}: `)) : null;
-        if (at.value && at.value.length === 3) {
-            choose({ selected: { study: (of || study()).index, row: at.value[2] } });
-        }
+        if (!at.value || at.value.length !== 3) return;
+        const index = Number.parseInt(at.seriesId, 10);
+        choose({ selected: { study: index, row: at.value[2] } });
     }));
 }
 

@@ -72,35 +72,47 @@ function span(values) {
     return least <= most ? [least, most] : null;
 }
 
+/* Round values between two positive ones: 1, 2 and 5 times powers of ten, or more where they are
+   few. */
+function roundValues(least, most) {
+    const wanted = most / least > 2000 ? [1] : most / least > 60 ? [1, 3] : most / least > 8 ? [1, 2, 5]
+        : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];
+    const values = [];
+    for (let e = Math.floor(Math.log10(least)); e <= Math.log10(most); e++) {
+        for (const m of wanted) {
+            const value = m * 10 ** e;
+            if (value >= least * 0.999 && value <= most * 1.001) values.push(value);
+        }
+    }
+    return values;
+}
+
 /* A value axis; logarithmic where that is wanted and possible. */
 function valueAxis(title, unit, range, logarithmic) {
     const t = theme();
-    const log = logarithmic && range !== null && range[0] > 0;
+    const show = (v) => (unit === '%' ? percent(v) : quantity(v, unit, 3));
     const axis = {
-        type: log ? 'log' : 'value', name: title, nameLocation: 'middle',
+        type: 'value', name: title, nameLocation: 'middle',
         nameTextStyle: { color: t.dim, fontSize: 12 }, scale: true,
-        axisLabel: { color: t.dim, hideOverlap: true, formatter: (v) => quantity(v, unit, 3) },
+        axisLabel: { color: t.dim, hideOverlap: true, formatter: show },
         axisLine: { show: true, lineStyle: { color: t.line } },
         axisTick: { lineStyle: { color: t.line } },
         splitLine: { lineStyle: { color: t.line, type: [2, 4] } },
-        minorSplitLine: { show: false },
     };
     if (!range) return axis;
     const [least, most] = range;
-    if (log) {
-        /* A narrow range has few powers of ten: a smaller base gives it labels. */
-        const ratio = most / least;
-        axis.logBase = ratio > 300 ? 10 : 2;
-        const room = Math.max(ratio ** 0.06, 1.05);
-        axis.min = least / room;
-        axis.max = most * room;
-        if (ratio < 8) Object.assign(axis, { type: 'value', logBase: undefined });
-    }
     if (least === most) {
         const room = Math.abs(least) * 0.1 || 1;
-        Object.assign(axis, { type: 'value', min: least - room, max: most + room });
+        return { ...axis, min: least - room, max: most + room };
     }
-    return axis;
+    if (!logarithmic || least <= 0 || most / least < 1.5) return axis;
+    const room = Math.max((most / least) ** 0.05, 1.03);
+    const values = roundValues(least / room, most * room);
+    return {
+        ...axis, type: 'log', logBase: 10, min: least / room, max: most * room,
+        axisTick: { ...axis.axisTick, customValues: values },
+        axisLabel: { ...axis.axisLabel, customValues: values },
+    };
 }
 
 /* The tooltip and the click of a design: what it is. */
