@@ -68,6 +68,7 @@ typedef struct {
     int32_t group;       /* index into wl_trace.group */
     int32_t priority;    /* 0 when absent */
     int32_t stream;      /* GPU stream of a PyTorch trace, or absent */
+    int32_t splits;      /* chunks of a collective; 0: as the system says (attribute of ours) */
     int32_t chunk_count, chunk_total; /* with WL_NODE_CHUNKED: bytes = collective * count / total */
     uint8_t type;                     /* wl_node_type */
     uint8_t comm;                     /* wl_chakra_comm or WL_CHAKRA_NONE */

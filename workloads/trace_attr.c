@@ -209,6 +209,7 @@ static const attr_rule rules[] = {
     CODED("pg_id", take_group),
     CODED("pg_name", take_group),
     CODED("runtime", take_runtime),
+    NARROW("splits", splits, 0),
     NARROW("stream", stream, -1),
     WIDE("tensor_size", tensor_size, 0, SIZE_LIMIT),
     NARROW("total_chunk_cnt", chunk_total, 0),

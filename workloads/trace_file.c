@@ -287,6 +287,8 @@ cs_status wl__sink_open(const char *path, wl__sink **out, cs_error *err)
         sink->packed = gzopen(sink->temporary, "wb");
     else
         sink->plain = fopen(sink->temporary, "wb");
+    if (sink->plain != NULL)
+        setvbuf(sink->plain, NULL, _IOFBF, READ_BUFFER);
     if (sink->packed == NULL && sink->plain == NULL) {
         status = write_failed(sink, err);
         sink_free(sink);
@@ -307,21 +309,27 @@ static bool sink_write(wl__sink *sink, const void *bytes, size_t n)
     return fwrite(bytes, 1, n, sink->plain) == n;
 }
 
-cs_status wl__sink_frame(wl__sink *sink, wl_bytes frame, cs_error *err)
+cs_status wl__sink_frame2(wl__sink *sink, wl_bytes frame, wl_bytes tail, cs_error *err)
 {
     uint8_t head[10];
     size_t used = 0;
-    uint64_t rest = frame.n;
+    uint64_t rest = (uint64_t)frame.n + tail.n;
 
-    if (frame.n >= FRAME_LIMIT)
+    if (rest >= FRAME_LIMIT)
         return cs_fail(err, CS_EINVAL, "%s: a node of 2 GiB or more cannot be written", sink->path);
     do {
         head[used++] = (uint8_t)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
         rest >>= 7;
     } while (rest != 0);
-    if (!sink_write(sink, head, used) || !sink_write(sink, frame.data, frame.n))
+    if (!sink_write(sink, head, used) || !sink_write(sink, frame.data, frame.n) ||
+        !sink_write(sink, tail.data, tail.n))
         return write_failed(sink, err);
     return CS_OK;
+}
+
+cs_status wl__sink_frame(wl__sink *sink, wl_bytes frame, cs_error *err)
+{
+    return wl__sink_frame2(sink, frame, (wl_bytes){0, NULL}, err);
 }
 
 static bool sink_finish(wl__sink *sink)

@@ -123,6 +123,8 @@ typedef struct {
     wl_node_type type;
     const uint64_t *data_deps; /* smaller ids */
     size_t n_deps;
+    const uint64_t *ctrl_deps; /* program order; readers of one kind ignore it */
+    size_t n_ctrl;
     int64_t duration_ps; /* also written exactly, as attribute duration_ps, when not whole us */
     bool cpu;
     int64_t num_ops, tensor_size; /* COMP, memory nodes */
@@ -130,6 +132,7 @@ typedef struct {
     wl_chakra_comm comm; /* COLL */
     int64_t comm_size;   /* COLL, SEND, RECV */
     int32_t src, dst, tag, priority;
+    int32_t splits; /* chunks of this collective, written when above 0 (ours: others ignore it) */
     const char *group; /* pg_name, NULL or "": world */
     const int32_t *involved;
     size_t n_involved; /* 0: attribute not written */
@@ -138,6 +141,19 @@ typedef struct {
 /* Appends a node in those forms. */
 CS_MUST_USE cs_status wl_et_writer_plain(wl_et_writer *writer, const wl_et_plain *node,
                                          cs_error *err);
+
+/* For files of many ranks that differ in little: a node packed once, appended to each file with
+ * what differs behind it. */
+
+/* The bytes of a plain node; arena memory. */
+CS_MUST_USE cs_status wl_et_pack_plain(const wl_et_plain *node, cs_arena *arena, wl_bytes *out,
+                                       cs_error *err);
+/* The bytes of one text attribute, to stand behind a packed node; arena memory. */
+CS_MUST_USE cs_status wl_et_pack_text(const char *name, const char *value, cs_arena *arena,
+                                      wl_bytes *out, cs_error *err);
+/* Appends a node made of packed bytes (`tail`: more of it, or empty). */
+CS_MUST_USE cs_status wl_et_writer_packed(wl_et_writer *writer, wl_bytes node, wl_bytes tail,
+                                          cs_error *err);
 
 /* Writes {"name": [ranks...], ...}; whole or not at all. */
 CS_MUST_USE cs_status wl_et_write_groups(const char *path, const wl_trace_group *group, size_t n,

@@ -53,6 +53,8 @@ size_t wl__source_peek(wl__source *source, uint8_t *bytes, size_t size);
 typedef struct wl__sink wl__sink;
 cs_status wl__sink_open(const char *path, wl__sink **out, cs_error *err);
 cs_status wl__sink_frame(wl__sink *sink, wl_bytes frame, cs_error *err);
+/* One frame in two pieces. */
+cs_status wl__sink_frame2(wl__sink *sink, wl_bytes frame, wl_bytes tail, cs_error *err);
 cs_status wl__sink_close(wl__sink *sink, cs_error *err); /* renames; frees in every case */
 void wl__sink_abandon(wl__sink *sink);
 uint64_t wl__sink_bytes(const wl__sink *sink);
@@ -73,7 +75,7 @@ cs_status wl__writer_frame(wl_et_writer *writer, wl_bytes frame, cs_error *err);
 
 /* ---- plain nodes (trace_writer.c) ---- */
 
-enum { WL__PLAIN_ATTRS = 12 };
+enum { WL__PLAIN_ATTRS = 13 };
 /* Attributes of a plain node, in the arms of SCHEMA 4; the node points into it. */
 typedef struct {
     wl_et_attr attr[WL__PLAIN_ATTRS];

@@ -149,6 +149,8 @@ static void add_comm(wl__plain_attrs *a, const wl_et_plain *p)
     add(a, "comm_size", WL_ARM_INT64, 1, &p->comm_size);
     if (p->priority != 0)
         add(a, "comm_priority", WL_ARM_INT32, 1, &p->priority);
+    if (p->splits > 0)
+        add(a, "splits", WL_ARM_INT32, 1, &p->splits);
     if (p->group != NULL && p->group[0] != 0)
         add(a, "pg_name", WL_ARM_STRING, 1, &p->group);
 }
@@ -171,6 +173,8 @@ void wl__plain_node(const wl_et_plain *p, wl__plain_attrs *a, wl_et_node *out)
                         .type = (int32_t)p->type,
                         .n_data = p->n_deps,
                         .data_deps = p->data_deps,
+                        .n_ctrl = p->n_ctrl,
+                        .ctrl_deps = p->ctrl_deps,
                         .duration_micros = (uint64_t)((p->duration_ps + PS_PER_US / 2) / PS_PER_US),
                         .n_attrs = a->n,
                         .attr = a->attr};
@@ -183,6 +187,48 @@ cs_status wl_et_writer_plain(wl_et_writer *writer, const wl_et_plain *plain, cs_
 
     wl__plain_node(plain, &attrs, &node);
     return wl_et_writer_put(writer, &node, err);
+}
+
+/* ---- packed nodes ---- */
+
+static cs_status pack(const wl_et_node *node, cs_arena *arena, wl_bytes *out, cs_error *err)
+{
+    wl__pool *pool = wl__pool_create(NODE_MEMORY);
+    wl_bytes frame;
+    uint8_t *copy = NULL;
+
+    if (pool != NULL && wl__pb_pack_node(node, pool, &frame))
+        copy = cs_arena_alloc(arena, frame.n + 1);
+    if (copy != NULL) {
+        memcpy(copy, frame.data, frame.n);
+        *out = (wl_bytes){frame.n, copy};
+    }
+    wl__pool_destroy(pool);
+    return copy != NULL ? CS_OK : cs_fail(err, CS_ENOMEM, "out of memory for a node of a trace");
+}
+
+cs_status wl_et_pack_plain(const wl_et_plain *plain, cs_arena *arena, wl_bytes *out, cs_error *err)
+{
+    wl__plain_attrs attrs;
+    wl_et_node node;
+
+    wl__plain_node(plain, &attrs, &node);
+    return pack(&node, arena, out, err);
+}
+
+cs_status wl_et_pack_text(const char *name, const char *value, cs_arena *arena, wl_bytes *out,
+                          cs_error *err)
+{
+    const wl_et_attr attr = {
+        .name = name, .doc = "", .arm = WL_ARM_STRING, .n = 1, .values = &value};
+    const wl_et_node node = {.name = "", .n_attrs = 1, .attr = &attr}; /* nothing else is written */
+
+    return pack(&node, arena, out, err);
+}
+
+cs_status wl_et_writer_packed(wl_et_writer *w, wl_bytes node, wl_bytes tail, cs_error *err)
+{
+    return wl__sink_frame2(w->sink, node, tail, err);
 }
 
 /* ---- groups ---- */
