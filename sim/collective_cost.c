@@ -397,7 +397,7 @@ static const builder reducing_switch[SIM__N_KINDS] = {
     switch_whole, NULL,          NULL,          NULL, NULL};
 
 /* Largest number of messages a round is routed for one by one. */
-static const int64_t MOST_MESSAGES = INT64_C(1) << 28;
+static const int64_t MOST_MESSAGES = INT64_C(1) << 26;
 
 static cs_status check(const sim__place *p, int32_t algorithm, cs_error *err)
 {
@@ -412,6 +412,31 @@ static cs_status check(const sim__place *p, int32_t algorithm, cs_error *err)
     if (!sim__place_uniform(p) && p->n > MOST_MESSAGES / p->N)
         return cs_fail(err, CS_EINVAL, "network: %lld of %lld NPUs on a line are too many to route",
                        (long long)p->n, (long long)p->N);
+    return CS_OK;
+}
+
+/* No cost may promise more than the links carry (DESIGN 5.3): without latency, one byte at one byte
+ * a second. */
+static cs_status check_bound(const job *j, cs_error *err)
+{
+    const sim__place *p = j->place;
+    sim_dim dim = {.topology = p->topology,
+                   .n = p->N,
+                   .bandwidth_bytes_per_s = 1,
+                   .oversubscription = p->oversubscription,
+                   .in_network_reduction = p->reduces};
+    sim_span span = {0, p->n, p->stride};
+    double load = j->out->steps > 0 ? j->out->slice_load : 0;
+    double bound;
+
+    if (j->kind >= WL_N_COLLECTIVES)
+        return CS_OK;
+    bound = sim_collective_bound_s(&dim, &span, (wl_collective)j->kind, 1);
+    for (size_t i = 0; i < j->out->steady.n; i++)
+        load = fmax(load, j->out->steady.line[i].load);
+    if (load < bound * (1 - 1e-9))
+        return cs_fail(err, CS_EINTERNAL, "%s of %lld NPUs: %g of the bytes where %g must pass",
+                       sim_topology_names[p->topology], (long long)p->n, load, bound);
     return CS_OK;
 }
 
@@ -433,5 +458,5 @@ cs_status sim__cost_build(const sim__place *place, int32_t algorithm, int32_t ki
     else
         builders[algorithm][kind](&j);
     sim__round_destroy(j.round);
-    return status == CS_OK ? CS_OK : cs_fail(err, status, "rounds of a tree");
+    return status == CS_OK ? check_bound(&j, err) : cs_fail(err, status, "rounds of a tree");
 }

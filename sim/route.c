@@ -186,11 +186,27 @@ static void shift_way(sim__round *r, int way, int64_t hops, double bytes)
     sim__envelope_add(&r->messages, (double)hops, bytes / r->link_share);
 }
 
+/* On a switch or between all pairs every member sends and receives one message. */
+static void shift_star(sim__round *r, double bytes)
+{
+    const sim__place *p = &r->place;
+
+    r->total += bytes * (double)(n_blocks(p) * p->stride * p->n);
+    r->even[UP] += bytes;
+    r->even[DOWN] += bytes;
+    if (p->topology == SIM_FULLY_CONNECTED)
+        sim__envelope_add(&r->messages, 1, bytes / r->link_share);
+}
+
 void sim__round_shift(sim__round *r, int64_t distance, double bytes)
 {
     const sim__place *p = &r->place;
     int64_t up = distance * p->stride, down = p->N - up;
 
+    if (!is_line(p)) {
+        shift_star(r, bytes);
+        return;
+    }
     if (p->topology != SIM_RING || p->N == 2 || p->N != p->n * p->stride) {
         for (int64_t i = 0; i < p->n; i++)
             sim__round_send(r, i, (i + distance) % p->n, bytes);
@@ -241,9 +257,11 @@ static void close_switch(sim__round *r, sim__envelope *out)
     double fabric = r->total * r->place.oversubscription / (double)r->place.N;
 
     for (int w = 0; w < N_WAYS; w++)
-        for (int64_t c = 0; c < r->place.n; c++)
+        for (int64_t c = 0; c < r->place.n; c++) {
+            r->load[w][c] += r->even[w];
             if (r->load[w][c] > 0)
                 sim__envelope_add(out, 2, r->load[w][c]);
+        }
     if (r->place.oversubscription > 1)
         sim__envelope_add(out, 2, fabric);
 }

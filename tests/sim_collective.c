@@ -208,6 +208,18 @@ static void test_large_and_trivial_sizes(void **state)
         assert_true(seconds_on(dim, (wl_collective)type, 1e9) == 0);
 }
 
+/* A switch of 2^20 NPUs: 7/8 becomes 1 - 2^-20; nothing is routed one by one. */
+static void test_the_largest_dimension(void **state)
+{
+    (void)state;
+    for (int t = 0; t < SIM_MESH; t++) {
+        sim_dim dim = make_dim((sim_topology)t, SIM_ALGO_DIRECT, 1 << 20, 100, 0);
+        sim_span span = {0, 1 << 20, 1};
+        assert_close(seconds_on(dim, WL_ALL_TO_ALL, 1e9),
+                     sim_collective_bound_s(&dim, &span, WL_ALL_TO_ALL, 1e9), 1e-9);
+    }
+}
+
 static void test_what_cannot_run_is_refused_by_name(void **state)
 {
     sim_network net = {.n_dims = 1, .chunks = 1};
@@ -277,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_all_to_all_of_a_row_uses_no_column),
         cmocka_unit_test(test_several_dimensions),
         cmocka_unit_test(test_large_and_trivial_sizes),
+        cmocka_unit_test(test_the_largest_dimension),
         cmocka_unit_test(test_what_cannot_run_is_refused_by_name),
         cmocka_unit_test(test_a_small_cache_changes_nothing),
     };

@@ -25,6 +25,12 @@ static bool full_run(void)
     return mode != NULL && strcmp(mode, "full") == 0;
 }
 
+/* How many sizes a short run takes of a test that has many pairs: 1 GB is 16 times the packets. */
+static size_t n_sizes(void)
+{
+    return full_run() ? 3 : 2;
+}
+
 static bool is_line(const sim_network *net, const sim_footprint *group)
 {
     for (size_t i = 0; i < group->n_spans; i++) {
@@ -93,15 +99,13 @@ static bool defined(sim_algorithm algorithm, wl_collective type, int64_t n)
     return algorithm != SIM_ALGO_HALVING_DOUBLING || (n & (n - 1)) == 0;
 }
 
-static void compare_group(sim_topology topology, sim_algorithm algorithm, int64_t N,
-                          const sim_footprint *group, int *n_compared)
+static void compare_group(const sim_dim *dim, const sim_footprint *group, size_t n, int *n_compared)
 {
-    sim_network net = {.n_dims = 1, .chunks = 1};
+    sim_network net = {.n_dims = 1, .chunks = 1, .dim = {*dim}};
 
-    net.dim[0] = make_dim(topology, algorithm, N, 100, 500);
     for (int type = WL_ALL_REDUCE; type <= WL_ALL_TO_ALL; type++)
-        for (size_t s = 0; s < 3; s++)
-            if (defined(algorithm, (wl_collective)type, group->n))
+        for (size_t s = 0; s < n; s++)
+            if (defined((sim_algorithm)dim->algorithm, (wl_collective)type, group->n))
                 compare(&net, group, (wl_collective)type, sizes[s], n_compared);
 }
 
@@ -115,9 +119,10 @@ static void test_every_pair_on_one_dimension(void **state)
         for (int a = 0; a < SIM_N_ALGOS; a++)
             for (size_t i = 0; i < 8; i++) {
                 sim_footprint group = make_span(0, n[i], 1);
+                sim_dim dim = make_dim((sim_topology)t, (sim_algorithm)a, n[i], 100, 500);
                 if (n[i] > 8 && !full_run())
                     continue;
-                compare_group((sim_topology)t, (sim_algorithm)a, n[i], &group, &n_compared);
+                compare_group(&dim, &group, n[i] < 6 ? 3 : n_sizes(), &n_compared);
             }
     print_message("%d collectives compared\n", n_compared);
 }
@@ -135,7 +140,8 @@ static void test_parts_of_a_dimension(void **state)
         for (int a = 0; a < SIM_ALGO_DOUBLE_BINARY_TREE; a++)
             for (size_t i = 0; i < (full_run() ? 14 : 5); i++) {
                 sim_footprint group = make_span(0, parts[i][1], parts[i][2]);
-                compare_group((sim_topology)t, (sim_algorithm)a, parts[i][0], &group, &n_compared);
+                sim_dim dim = make_dim((sim_topology)t, (sim_algorithm)a, parts[i][0], 100, 500);
+                compare_group(&dim, &group, n_sizes(), &n_compared);
             }
     print_message("%d collectives compared\n", n_compared);
 }
@@ -147,7 +153,7 @@ static void compare_grid(const sim_dim dim[2], int *n_compared)
         wl_collective type = variant == 4 ? WL_ALL_REDUCE : (wl_collective)variant;
         sim_footprint group = sim_footprint_whole(&net);
         net.multi_dim = variant == 4 ? SIM_HIERARCHICAL : SIM_BASELINE;
-        for (size_t s = 0; s < 3; s++)
+        for (size_t s = 0; s < n_sizes(); s++)
             compare(&net, &group, type, sizes[s], n_compared);
     }
 }
@@ -215,7 +221,7 @@ static void test_first_come_first_served_is_near(void **state)
                 sim_network net = {.n_dims = 1, .chunks = 1};
                 sim_footprint group = make_span(0, 8, 1);
                 net.dim[0] = make_dim((sim_topology)t, (sim_algorithm)a, 8, 100, 500);
-                for (size_t s = 0; s < 3; s++)
+                for (size_t s = 0; s < n_sizes(); s++)
                     assert_close(seconds_of(&net, &group, (wl_collective)type, sizes[s]),
                                  oracle_collective_s(&net, &group, (wl_collective)type, sizes[s],
                                                      ORACLE_FIFO, NULL),
