@@ -11,4 +11,4 @@ install_packages $packages
 build build cosmic-search
 cmp -s build/cosmic-search cosmic-search || cp build/cosmic-search cosmic-search
 exec ./cosmic-search run configs/psa/gpt3-175b-system3.yaml --out results/quickstart --resume \
-    --evaluations 10000 --seed 1
+    --agent genetic --evaluations 10000 --seed 1

@@ -230,7 +230,8 @@ cs_status report_designs(const search_problem *problem, const report_design *des
         columns[i + 1] = (report_column){.key = design[i].title, .title = design[i].title};
     c.table = report_table_create(columns, n + 1);
     for (size_t i = 0; i < problem->n_objectives; i++)
-        put_row(&c, report__objective_name(problem, i), cell_objective, i);
+        if (strcmp(report__objective_name(problem, i), "latency") != 0) /* has a row anyway */
+            put_row(&c, report__objective_name(problem, i), cell_objective, i);
     if (n > 1)
         put_gain(&c);
     for (size_t r = 0; r < CS_COUNT(rows); r++)
