@@ -67,9 +67,8 @@ bool search__engine_lookup(void *context, const int32_t *point, agent_score *sco
     return entry != SEARCH__NO_ENTRY && search__cache_get(e->cache, entry, score);
 }
 
-double search__engine_precheck(void *context, const int32_t *point)
+static double excess(search__engine *e, const int32_t *point)
 {
-    search__engine *e = context;
     sim_config config;
     sim_result result;
 
@@ -79,6 +78,16 @@ double search__engine_precheck(void *context, const int32_t *point)
     if (sim_precheck(e->problem->model, &config, e->scratch[0], &result, NULL) != CS_OK)
         return -1.0;
     return result.verdict == SIM_OUT_OF_MEMORY ? fmax(result.memory_excess, 1e-9) : 0.0;
+}
+
+double search__engine_precheck(void *context, const int32_t *point)
+{
+    search__engine *e = context;
+    const double start_s = search__now_s();
+    const double violation = excess(e, point);
+
+    e->out->precheck_s += search__now_s() - start_s;
+    return violation;
 }
 
 /* Counts a finished trial and keeps it if it is among the best. */

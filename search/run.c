@@ -272,6 +272,7 @@ cs_status search_run(const search_problem *problem, const search_options *option
         CS_TRY(search__begin(&r->engine, r->agent, options->warm_start, err));
     CS_TRY(loop(r, err));
     out->wall_s = search__now_s() - r->engine.start_s;
+    out->agent_s = out->agent_s > out->precheck_s ? out->agent_s - out->precheck_s : 0.0;
     out->evaluations_per_s = out->wall_s > 0 ? (double)out->unique / out->wall_s : 0;
 done:
     run_fini(r);

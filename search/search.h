@@ -120,8 +120,8 @@ typedef struct {
     int jobs;               /* threads; 0: what is available */
     const char *study_path; /* NULL: no study */
     bool resume;
-    const char *warm_start; /* study or CSV, NULL */
-    const volatile int *stop;     /* set by a signal handler to the signal number */
+    const char *warm_start;   /* study or CSV, NULL */
+    const volatile int *stop; /* set by a signal handler to the signal number */
     void (*progress)(void *context, const search_progress *progress);
     /* Each trial in order as it is recorded (borrowed); NULL: none. */
     void (*on_trial)(void *context, const search_trial *trial);
@@ -142,7 +142,9 @@ extern const char *const search_stop_names[];
 /* Outcome; owns copies of the best and least-violating trials. */
 typedef struct search_outcome {
     uint64_t unique, cache_hits, infeasible, failed, proposals;
-    double wall_s, agent_s, evaluations_per_s;
+    double wall_s, evaluations_per_s;
+    double agent_s;    /* inside the agent, less precheck_s */
+    double precheck_s; /* memory pre-checks made for the agent */
     search_stop stop;
     bool has_best;
     search_trial best; /* best feasible */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Statistics against worked numbers; suites; a comparison that is resumed and takes up the runs of
+ * another program. */
+#include "search/compare.h"
+#include "search/stats.h"
+#include "tests/search_fixture.h"
+
+static void test_quantiles(void **state)
+{
+    const double v[] = {1, 2, 4, 8}, end[] = {1, 2, INFINITY, INFINITY};
+    double work[4];
+
+    (void)state;
+    assert_true(search__quantile(v, 4, 0.5) == 3.0);   /* between 2 and 4 */
+    assert_true(search__quantile(v, 4, 0.25) == 1.75); /* at 0.75 between 1 and 2 */
+    assert_true(search__quantile(v, 4, 1.0) == 8.0);
+    assert_true(isinf(search__quantile(end, 4, 0.5)));
+    assert_true(search__quantile(end, 4, 1.0 / 3.0) == 2.0);
+    assert_true(isnan(search__quantile(v, 0, 0.5)));
+    assert_true(search__median((const double[]){5, 1, 3}, 3, work) == 3.0);
+}
+
+/* Differences 1..6 all positive: w = 0, one of 2^6 sign patterns on each side: p = 2/64 = 0.03125.
+ * With the smallest negative (w = 1): two patterns reach it, p = 4/64. */
+static void test_wilcoxon_exact(void **state)
+{
+    const double zero[6] = {0}, up[] = {1, 2, 3, 4, 5, 6}, mixed[] = {-1, 2, 3, 4, 5, 6};
+    const double some[] = {1, 0, 0, 0, 0, 0};
+    double work[18];
+
+    (void)state;
+    assert_close(search__wilcoxon(up, zero, 6, work), 2.0 / 64.0, 1e-12);
+    assert_close(search__wilcoxon(zero, up, 6, work), 2.0 / 64.0, 1e-12);
+    assert_close(search__wilcoxon(mixed, zero, 6, work), 4.0 / 64.0, 1e-12);
+    assert_true(search__wilcoxon(zero, zero, 6, work) == 1.0);
+    assert_true(search__wilcoxon(some, zero, 6, work) == 1.0); /* one difference tells nothing */
+}
+
+/* 30 positive differences of size 1 (all tied): w = 0, mean 232.5, variance 30*31*61/24 less
+ * (30^3 - 30)/48 = 2363.75 - 561.875 = 1801.875; z = (-232.5 + 0.5)/42.448 = -5.4655;
+ * p = 2 Phi(z) = 4.617e-8. */
+static void test_wilcoxon_with_ties(void **state)
+{
+    double one[30], zero[30] = {0}, work[90];
+
+    (void)state;
+    for (size_t i = 0; i < 30; i++)
+        one[i] = 1.0;
+    assert_close(search__wilcoxon(one, zero, 30, work), erfc(232.0 / sqrt(1801.875) / sqrt(2.0)),
+                 1e-9);
+    one[0] = INFINITY; /* never reached counts as the largest difference */
+    assert_true(search__wilcoxon(one, zero, 30, work) < 1e-6);
+}
+
+/* Sorted 0.01, 0.02, 0.04 times 3, 2, 1 = 0.03, 0.04, 0.04; never below the one before. */
+static void test_holm(void **state)
+{
+    double p[] = {0.04, NAN, 0.01, 0.02}, large[] = {0.6, 0.9};
+
+    (void)state;
+    search__holm(p, 4);
+    assert_close(p[2], 0.03, 1e-12);
+    assert_close(p[3], 0.04, 1e-12);
+    assert_close(p[0], 0.04, 1e-12);
+    assert_true(isnan(p[1]));
+    search__holm(large, 2);
+    assert_true(large[0] == 1.0 && large[1] == 1.0);
+}
+
+/* {1, 2} against {2, 3}: 1 < 2, 1 < 3, 2 = 2, 2 < 3 -> 3.5 of 4. */
+static void test_a12(void **state)
+{
+    const double a[] = {1, 2}, b[] = {2, 3};
+
+    (void)state;
+    assert_close(search__a12(a, b, 2), 0.875, 1e-12);
+    assert_close(search__a12(b, a, 2), 0.125, 1e-12);
+    assert_close(search__a12(a, a, 2), 0.5, 1e-12);
+}
+
+static void test_bootstrap_holds_the_median(void **state)
+{
+    double v[41], work[41 + 2000], low, high;
+    cs_rng *rng = cs_rng_create(1, 2, 3);
+
+    (void)state;
+    for (size_t i = 0; i < 41; i++)
+        v[i] = (double)(i * i);
+    search__bootstrap_median(v, 41, 2000, rng, work, &low, &high);
+    assert_true(low < 400.0 && 400.0 < high); /* median 20^2 */
+    assert_true(low > 100.0 && high < 900.0);
+    search__bootstrap_median((const double[]){7, 7, 7}, 3, 100, rng, work, &low, &high);
+    assert_true(low == 7.0 && high == 7.0);
+    cs_rng_destroy(rng);
+}
+
+/* ---- suites ---- */
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    (void)fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_bad_suites_are_named(void **state)
+{
+#define HEAD "suite: 1\nname: x\nevaluations: 10\nseeds: 2\n"
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"suite: 2\n", "1"},
+        {HEAD "agents: [locall]\nproblems: [{psa: a.yaml}]\n", "did you mean \"local\"?"},
+        {HEAD "agents: [local, local]\nproblems: [{psa: a.yaml}]\n", "two agents are labelled"},
+        {HEAD "agents: []\nproblems: [{psa: a.yaml}]\n", "expected 1 to 64 entries"},
+        {HEAD "agents: [{name: local, params: {kik: 3}}]\nproblems: [{psa: a.yaml}]\n", "\"kick\""},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml, optimum: 0}]\n", "no relative regret"},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml}, {psa: b/a.yaml}]\n",
+         "two problems are labelled"},
+        {HEAD "agents: [local]\nproblms: [{psa: a.yaml}]\n", "problems"},
+    };
+    search__suite suite;
+    cs_error err = {""};
+    const char *path = fx_path("suite.yaml");
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        write_text(path, cases[i].text);
+        assert_true(search__suite_load(path, &suite, &err) != CS_OK);
+        if (strstr(err.text, cases[i].message) == NULL)
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].message, err.text);
+    }
+#undef HEAD
+}
+
+static search_compare_result compare(const char *suite, const char *runs, int jobs)
+{
+    search_compare_options options = {.suite_path = suite, .runs_path = runs, .jobs = jobs};
+    search_compare_result result;
+    cs_error err = {""};
+
+    if (search_compare(&options, &result, &err) != CS_OK)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static const char *small_suite(void)
+{
+    static char text[4096];
+    char here[2048];
+    const char *path = fx_path("small.yaml");
+
+    assert_non_null(getcwd(here, sizeof here));
+    (void)snprintf(text, sizeof text,
+                   "suite: 1\nname: small\nevaluations: 40\nseeds: 4\n"
+                   "agents: [random, local, {name: local, label: kick-2, params: {kick: 2}}]\n"
+                   "problems:\n  - psa: %s/" FX_PSA "\n    label: tiny\n    objective: latency\n"
+                   "    fix: [workload.pp=1, workload.sp=1, workload.micro_batch=1, "
+                   "\"placement=tp sp ep dp pp\"]\n    optimum: exhaustive\n",
+                   here);
+    write_text(path, text);
+    return path;
+}
+
+static void test_comparison_is_resumed_and_counts_other_programs(void **state)
+{
+    const char *suite = small_suite(), *runs = fx_path("runs.jsonl"), *one = fx_path("one.jsonl");
+    char command[600];
+
+    (void)state;
+    search_compare_result a = compare(suite, runs, 2);
+    assert_int_equal(a.n_problems, 1);
+    assert_int_equal(a.n_rows, 3);
+    assert_int_equal(a.runs_done, 12);
+    assert_string_equal(a.problems[0].kind, "exhaustive");
+    const double share = a.problems[0].share_1, optimum = a.problems[0].optimum;
+    assert_true(share > 0 && share < 1);
+    assert_close(a.problems[0].random_median, log(0.5) / log1p(-share), 1e-12);
+    size_t best = 0;
+    for (size_t i = 0; i < a.n_rows; i++) {
+        assert_int_equal(a.rows[i].runs, 4);
+        assert_true(a.rows[i].regret[0] >= a.rows[i].final); /* 30 against 40 evaluations */
+        assert_true(isnan(a.rows[i].regret[1]));
+        best += a.rows[i].best;
+    }
+    assert_int_equal(best, 1);
+    search_compare_fini(&a);
+
+    /* The same lines from one thread, apart from the time inside the agent. */
+    a = compare(suite, one, 1);
+    search_compare_fini(&a);
+    (void)snprintf(
+        command, sizeof command,
+        "sed 's/\"agent_s\":[^,]*,//' %s > %s.a; sed 's/\"agent_s\":[^,]*,//' %s | cmp - "
+        "%s.a",
+        one, one, runs, one);
+    assert_int_equal(system(command), 0);
+
+    /* Cut the last line, add another program's run: one run is made again. */
+    (void)snprintf(command, sizeof command, "truncate -s -9 %s", runs);
+    assert_int_equal(system(command), 0);
+    a = compare(suite, runs, 1);
+    assert_int_equal(a.runs_done, 1);
+    assert_int_equal(a.runs_kept, 11);
+    search_compare_fini(&a);
+    FILE *file = fopen(runs, "a");
+    assert_non_null(file);
+    (void)fprintf(file,
+                  "{\"problem\":\"tiny\",\"agent\":\"oracle\",\"seed\":1,\"evaluations\":40,"
+                  "\"trace\":[[3,%.17g]]}\n",
+                  optimum);
+    assert_int_equal(fclose(file), 0);
+    a = compare(suite, runs, 1);
+    assert_int_equal(a.runs_done, 0);
+    assert_int_equal(a.n_rows, 4);
+    assert_string_equal(a.rows[3].agent, "oracle");
+    assert_true(a.rows[3].final == 0.0 && a.rows[3].median_1 == 3.0 && a.rows[3].ert_1 == 3.0);
+    search_compare_fini(&a);
+    write_text(runs, "nonsense\n");
+    search_compare_options options = {.suite_path = suite, .runs_path = runs, .jobs = 1};
+    cs_error err = {""};
+    assert_int_equal(search_compare(&options, &a, &err), CS_EPARSE);
+    assert_non_null(strstr(err.text, "runs.jsonl:1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_wilcoxon_exact),
+        cmocka_unit_test(test_wilcoxon_with_ties),
+        cmocka_unit_test(test_holm),
+        cmocka_unit_test(test_a12),
+        cmocka_unit_test(test_bootstrap_holds_the_median),
+        cmocka_unit_test(test_bad_suites_are_named),
+        cmocka_unit_test(test_comparison_is_resumed_and_counts_other_programs),
+    };
+    return cmocka_run_group_tests(tests, fx_open_folder, fx_close_folder);
+}
