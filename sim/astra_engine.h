@@ -58,6 +58,14 @@ typedef struct {
     bool busy;
 } sim__link;
 
+/* A link that carries only a share of its bandwidth. */
+typedef struct {
+    size_t link;
+    uint32_t from; /* the NPU it leaves */
+    uint8_t dim;
+    double share; /* in (0, 1] */
+} sim__slow_link;
+
 /* Receives posted less messages arrived, of one (flow, sender, size). */
 typedef struct {
     int64_t bytes;
@@ -132,8 +140,10 @@ typedef struct sim__engine {
 
     int64_t stride[SIM_ASTRA_MAX_DIMS]; /* of ids, by dimension */
     size_t link_base[SIM_ASTRA_MAX_DIMS], links_per_npu[SIM_ASTRA_MAX_DIMS];
-    sim__link *link; /* NULL: back end unaware */
-    double *sent;    /* bytes by NPU and dimension; NULL: not counted */
+    sim__link *link;            /* NULL: back end unaware */
+    const sim__slow_link *slow; /* borrowed */
+    size_t n_slow;
+    double *sent; /* bytes by NPU and dimension; NULL: not counted */
     sim__server *server;
     sim__astra_queues *queues; /* by NPU */
     size_t servers_per_npu;

@@ -76,15 +76,24 @@ static size_t link_dim(const sim__engine *engine, uint32_t link)
     return d;
 }
 
+static double link_share(const sim__engine *engine, uint32_t link)
+{
+    for (size_t i = 0; i < engine->n_slow; i++)
+        if (engine->slow[i].link == link)
+            return engine->slow[i].share;
+    return 1.0;
+}
+
 static void transmit(sim__engine *engine, uint32_t link, size_t d, uint32_t message)
 {
-    const sim_astra_dim *dim = &engine->astra->network.dim[d];
+    sim_astra_dim dim = engine->astra->network.dim[d];
     const int64_t bytes = sim__message_at(engine, message)->bytes;
 
+    dim.bandwidth_gib_per_s *= link_share(engine, link);
     engine->link[link].busy = true;
-    sim__event_push(engine, engine->now + sim__astra_delay(dim, 1, bytes), SIM__EVENT_ARRIVAL,
+    sim__event_push(engine, engine->now + sim__astra_delay(&dim, 1, bytes), SIM__EVENT_ARRIVAL,
                     message);
-    sim__event_push(engine, engine->now + sim__astra_delay(dim, 0, bytes), SIM__EVENT_LINK, link);
+    sim__event_push(engine, engine->now + sim__astra_delay(&dim, 0, bytes), SIM__EVENT_LINK, link);
 }
 
 static void forward(sim__engine *engine, uint32_t message)

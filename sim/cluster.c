@@ -328,6 +328,7 @@ cs_status sim__cluster_create(sim__cluster *c, cs_error *err)
     CS_TRY(sim__cluster_graph(c, err));
     if (c->contention.net != NULL)
         CS_TRY(sim__contention_create(c, err));
+    CS_TRY(sim__cluster_slow_links(c, err));
     c->rank = calloc((size_t)n + 1, sizeof *c->rank);
     c->group_stream = calloc((size_t)c->trace->n_groups + 1, sizeof *c->group_stream);
     c->result->rank = calloc((size_t)n + 1, sizeof *c->result->rank);

@@ -15,6 +15,14 @@
 #include "sim/astra.h"
 #include "workloads/trace.h"
 
+/* What if: one directed link carries less.  `from` and `to` are NPUs next to each other in one
+ * dimension; on a switch the link is that of `from` up to the switch. */
+typedef struct {
+    int64_t from, to;
+    double factor;                 /* of its bandwidth, above 0 and at most 1 */
+    double background_bytes_per_s; /* constant traffic of others; 0: none */
+} sim_cluster_link;
+
 /* All zero, with `astra` or `network`, is the default. */
 typedef struct {
     /* Models astra and astra-aware: network and system; borrowed. */
@@ -39,6 +47,10 @@ typedef struct {
     /* What if: compute of one rank takes `slow_factor` times as long (0: no rank). */
     uint32_t slow_rank;
     double slow_factor;
+    /* What if: changed links (at most 64), models astra-aware and contention.  A collective under
+     * contention slows down by the worst link of its members in the dimension. */
+    const sim_cluster_link *link;
+    size_t n_links;
     /* Called for every node that ends; NULL: none.  `rank` and `node` are indices into the trace;
      * times in ns.  In the order of the ends. */
     void (*on_node)(void *context, uint32_t rank, uint32_t node, int64_t start_ns, int64_t end_ns);

@@ -171,13 +171,26 @@ static void occupy(sim__cluster *c, const sim__stream *s, uint32_t dims, int64_t
                 c->contention.server_free[(size_t)s->rank[j] * n_dims + d] = until;
 }
 
+/* Share of bandwidth left by the worst link of the members in the dimensions. */
+static double worst_share(const sim__cluster *c, const sim__stream *s, uint32_t dims)
+{
+    const sim__contention *k = &c->contention;
+    double share = 1.0;
+
+    for (size_t i = 0; i < k->n_slow; i++)
+        if ((dims >> k->slow[i].dim & 1) != 0 && k->slow[i].share < share &&
+            sim__stream_member(s, k->slow[i].from) != SIM__NONE)
+            share = k->slow[i].share;
+    return share;
+}
+
 static void serve(sim__cluster *c, sim__note note)
 {
     const sim__stream *s = &c->stream[note.stream];
     const sim__coll *coll = s->open[note.coll - s->first];
     const sim_phase *phase = &s->price[coll->priced].phases.phase[note.phase];
     const uint32_t dims = 1u << phase->dim | phase->other_dims;
-    const double ps = phase->seconds * PS_PER_S;
+    const double ps = phase->seconds * PS_PER_S / worst_share(c, s, dims);
     int64_t end;
 
     if (!(ps < (double)(SIM__ASTRA_MAX_NS / 4)) || c->engine->now > SIM__ASTRA_MAX_NS / 2) {

@@ -21,7 +21,9 @@ cs_status sim__cluster_custom(sim__cluster *c, const sim__stream *s, const sim__
     const sim_cluster_options options = {.astra = c->options->astra,
                                          .backend = c->options->backend,
                                          .network = c->options->network,
-                                         .streams_by_dimension = c->options->streams_by_dimension};
+                                         .streams_by_dimension = c->options->streams_by_dimension,
+                                         .link = c->options->link,
+                                         .n_links = c->options->n_links};
     sim_cluster_result result = {0};
     sim__cluster sub = {.trace = trace,
                         .options = &options,

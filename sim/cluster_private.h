@@ -83,6 +83,8 @@ typedef struct {
     double bytes;
 } sim__note;
 
+#define SIM__MAX_SLOW 64
+
 /* State of model contention. */
 typedef struct {
     const sim_network *net;
@@ -92,6 +94,8 @@ typedef struct {
     size_t link_base[SIM_MAX_DIMS], links_per_npu[SIM_MAX_DIMS];
     int64_t stride[SIM_MAX_DIMS];
     sim__pool notes;
+    sim__slow_link slow[SIM__MAX_SLOW];
+    size_t n_slow;
     uint16_t *parcels; /* by SEND: parcels on their way */
 } sim__contention;
 
@@ -197,6 +201,9 @@ void sim__cluster_arrived(sim__cluster *c, uint32_t node);
 /* The other side of a SEND or RECV, -1 when the node names none. */
 int64_t sim__cluster_peer(const sim__cluster *c, uint32_t node);
 
+/* Finds the links of the options in the engine, or under contention in c->contention. */
+CS_MUST_USE cs_status sim__cluster_slow_links(sim__cluster *c, cs_error *err);
+
 /* Model contention. */
 CS_MUST_USE cs_status sim__contention_create(sim__cluster *c, cs_error *err);
 void sim__contention_destroy(sim__cluster *c);
@@ -207,6 +214,9 @@ void sim__contention_send(sim__cluster *c, uint32_t node, uint32_t from, uint32_
 void sim__contention_note(sim__cluster *c, uint32_t note);
 void sim__contention_parcel(sim__cluster *c, uint32_t note);
 uint32_t sim__contention_note_at(sim__cluster *c, int64_t at, const sim__note *note);
+
+/* Bandwidth of one link of a dimension. */
+double sim__link_bytes_per_s(const sim_dim *dim);
 
 /* Group of a list of ranks on a network: a product of spans, when it is one. */
 bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,

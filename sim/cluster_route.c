@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double link_bytes_per_s(const sim_dim *dim)
+double sim__link_bytes_per_s(const sim_dim *dim)
 {
     const double b = dim->bandwidth_bytes_per_s;
 
@@ -23,6 +23,14 @@ static double link_bytes_per_s(const sim_dim *dim)
     default:
         return dim->n == 2 ? b : b / 2.0;
     }
+}
+
+static double link_share(const sim__contention *k, size_t link)
+{
+    for (size_t i = 0; i < k->n_slow; i++)
+        if (k->slow[i].link == link)
+            return k->slow[i].share;
+    return 1.0;
 }
 
 /* The next link from `at` towards the coordinate b of dimension d, and the device behind it. */
@@ -80,7 +88,8 @@ static void advance(sim__cluster *c, sim__note note)
     uint8_t next_switch;
     const size_t link = step(k, &note, b, &next, &next_switch);
     const int64_t start = k->link_free[link] > c->engine->now ? k->link_free[link] : c->engine->now;
-    const double busy = note.bytes / link_bytes_per_s(dim) * 1e12;
+    const double rate = sim__link_bytes_per_s(dim) * link_share(k, link);
+    const double busy = note.bytes / rate * 1e12;
     const int64_t latency = llround(dim->latency_s * 1e12);
 
     if (!(busy < (double)(SIM__ASTRA_MAX_NS / 4)) || start > SIM__ASTRA_MAX_NS / 2) {

@@ -171,6 +171,64 @@ static void test_streams_match_collectives_by_id(void **state)
     sim_cluster_result_fini(&r);
 }
 
+/* The link from 0 to 1 at half its bandwidth: 1000 bytes take 100 + 2000 instead of 100 + 1000, the
+ * way back stays as it was.  Background traffic of 0.5 B/ns leaves half of it too. */
+static void test_a_degraded_link_slows_what_crosses_it(void **state)
+{
+    static const sim_cluster_link links[] = {{0, 1, 0.5, 0}, {0, 1, 1, 0.5e9}};
+    static const spec there[] = {{SEND(0, 1, 1, 1000, 1)}, {RECV(1, 1, 0, 1000, 1)}};
+    static const spec back[] = {{RECV(0, 1, 1, 1000, 1)}, {SEND(1, 1, 0, 1000, 1)}};
+    static const spec reduce[] = {{REDUCE(0, 1, 0, 1000)},
+                                  {REDUCE(1, 1, 0, 1000)},
+                                  {REDUCE(2, 1, 0, 1000)},
+                                  {REDUCE(3, 1, 0, 1000)}};
+    const sim_network net = network_of(SIM_RING, 4, 2, 100);
+    sim_cluster_result whole, r;
+    built b;
+
+    (void)state;
+    run_on(&net, true, reduce, CS_COUNT(reduce), 4, &whole);
+    for (size_t i = 0; i < CS_COUNT(links); i++) {
+        const sim_cluster_options options = {
+            .network = &net, .streams_by_dimension = true, .link = &links[i], .n_links = 1};
+        assert_int_equal(sim_cluster_run(build(&b, there, 2, 4), &options, &r, NULL), CS_OK);
+        assert_int_equal(r.max_ns, 2100);
+        sim_cluster_result_fini(&r);
+        assert_int_equal(sim_cluster_run(build(&b, back, 2, 4), &options, &r, NULL), CS_OK);
+        assert_int_equal(r.max_ns, 1100);
+        sim_cluster_result_fini(&r);
+        assert_int_equal(sim_cluster_run(build(&b, reduce, 4, 4), &options, &r, NULL), CS_OK);
+        assert_int_equal(r.max_ns, 2 * whole.max_ns);
+        sim_cluster_result_fini(&r);
+    }
+    sim_cluster_result_fini(&whole);
+}
+
+static void test_links_that_are_not_there_are_refused(void **state)
+{
+    static const struct {
+        sim_cluster_link link;
+        const char *message;
+    } cases[] = {{{0, 2, 0.5, 0}, "NPUs 0 and 2 are not next to each other"},
+                 {{0, 4, 0.5, 0}, "no link from NPU 0 to 4 of 4"},
+                 {{0, 1, 0, 0}, "above 0 and at most 1"},
+                 {{0, 1, 1, 1e9}, "nothing is left of the link from NPU 0 to 1"}};
+    static const spec specs[] = {{COMP(0, 1, 1)}};
+    const sim_network net = network_of(SIM_RING, 4, 2, 100);
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        const sim_cluster_options options = {.network = &net, .link = &cases[i].link, .n_links = 1};
+        sim_cluster_result r;
+        built b;
+        cs_error err;
+        assert_int_equal(sim_cluster_run(build(&b, specs, 1, 4), &options, &r, &err), CS_EINVAL);
+        if (strstr(err.text, cases[i].message) == NULL)
+            fail_msg("case %zu: %s", i, err.text);
+        sim_cluster_result_fini(&r);
+    }
+}
+
 static void test_lists_of_ranks_are_seen_as_products(void **state)
 {
     static const struct {
@@ -250,6 +308,8 @@ int main(void)
         cmocka_unit_test(test_a_collective_alone_equals_its_model),
         cmocka_unit_test(test_collectives_share_the_dimensions_of_their_ranks),
         cmocka_unit_test(test_streams_match_collectives_by_id),
+        cmocka_unit_test(test_a_degraded_link_slows_what_crosses_it),
+        cmocka_unit_test(test_links_that_are_not_there_are_refused),
         cmocka_unit_test(test_lists_of_ranks_are_seen_as_products),
         cmocka_unit_test(test_synthesized_schedules_run_as_planned),
     };
