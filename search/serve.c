@@ -29,23 +29,7 @@ typedef struct {
     const int32_t *base;
 } server;
 
-/* ---- designs as JSON ---- */
-
-static cs_json *design_json(const server *s, const int32_t *point)
-{
-    const psa_space *space = s->problem->space;
-    cs_json *design = cs_json_object();
-
-    for (size_t k = 0; k < s->n_knobs; k++) {
-        bool active;
-        char text[64];
-        int32_t i = psa_space_knob_index(space, point, k, &active);
-        if (active)
-            cs_json_set(design, psa_space_knob_name(space, k),
-                        cs_json_string(psa_space_knob_value(space, k, i, text)));
-    }
-    return design;
-}
+/* ---- answers about trials ---- */
 
 static cs_json *trial_json(server *s, const search_trial *trial)
 {
@@ -73,105 +57,8 @@ static cs_json *trial_json(server *s, const search_trial *trial)
     cs_json_set(object, "bandwidth_per_npu_bytes_per_s",
                 cs_json_real(trial->result.bandwidth_per_npu_bytes_per_s));
     if (trial->status != SEARCH_INVALID)
-        cs_json_set(object, "config", design_json(s, trial->point));
+        cs_json_set(object, "config", search__design_json(s->problem, trial->point));
     return object;
-}
-
-/* ---- designs from JSON ---- */
-
-static cs_status knob_index(const server *s, size_t k, const cs_json *value, int32_t *out,
-                            cs_error *err)
-{
-    const psa_space *space = s->problem->space;
-    const char *text = NULL;
-    char number[32], have[64];
-    double real;
-    bool truth;
-
-    if (cs_json_get_bool(value, &truth))
-        text = truth ? "true" : "false";
-    else if (cs_json_get_real(value, &real))
-        text = cs_double_text(real, number);
-    else if (!cs_json_get_string(value, &text))
-        return cs_fail(err, CS_EINVAL, "%s: expected a string, number or boolean",
-                       psa_space_knob_name(space, k));
-    for (size_t i = 0; i < psa_space_knob_count(space, k); i++) {
-        *out = (int32_t)i;
-        if (strcmp(psa_space_knob_value(space, k, *out, have), text) == 0)
-            return CS_OK;
-    }
-    return cs_fail(err, CS_EINVAL, "%s has no value \"%.60s\" (the first is \"%s\")",
-                   psa_space_knob_name(space, k), text, psa_space_knob_value(space, k, 0, have));
-}
-
-static cs_status unknown_knob(const server *s, const char *name, cs_error *err)
-{
-    const char **names = calloc(s->n_knobs + 1, sizeof *names);
-
-    if (names == NULL)
-        return cs_fail(err, CS_ENOMEM, "serve");
-    for (size_t k = 0; k < s->n_knobs; k++)
-        names[k] = psa_space_knob_name(s->problem->space, k);
-    const char *near = cs_nearest(name, names, s->n_knobs);
-    cs_fail(err, CS_EINVAL, "no knob \"%.60s\"", name);
-    if (near != NULL)
-        cs_error_append(err, "; did you mean \"%s\"?", near);
-    free(names);
-    return CS_EINVAL;
-}
-
-/* Knobs that are not named get their first value (inactive ones need no name). */
-static cs_status read_named(server *s, const cs_json *design, cs_error *err)
-{
-    const psa_space *space = s->problem->space;
-    cs_status status = CS_OK;
-    const cs_json *value;
-    const char *name;
-
-    memset(s->index, 0, s->n_knobs * sizeof *s->index);
-    for (size_t i = 0; (name = cs_json_key_at(design, i, &value)) != NULL; i++) {
-        size_t k = 0;
-        while (k < s->n_knobs && strcmp(psa_space_knob_name(space, k), name) != 0)
-            k++;
-        if (k == s->n_knobs)
-            return unknown_knob(s, name, err);
-        CS_TRY(knob_index(s, k, value, &s->index[k], err));
-    }
-done:
-    return status;
-}
-
-static cs_status read_index(server *s, const cs_json *list, cs_error *err)
-{
-    if (cs_json_size(list) != s->n_knobs)
-        return cs_fail(err, CS_EINVAL, "\"index\" needs %zu numbers, one per knob, not %zu",
-                       s->n_knobs, cs_json_size(list));
-    for (size_t k = 0; k < s->n_knobs; k++) {
-        int64_t i;
-        const size_t count = psa_space_knob_count(s->problem->space, k);
-        if (!cs_json_get_int(cs_json_at(list, k), &i) || i < 0 || (uint64_t)i >= count)
-            return cs_fail(err, CS_EINVAL, "index of %s must lie in [0, %zu]",
-                           psa_space_knob_name(s->problem->space, k), count - 1);
-        s->index[k] = (int32_t)i;
-    }
-    return CS_OK;
-}
-
-/* Reads one design; a point that breaks a constraint gets the mark of an invalid one. */
-static cs_status read_design(server *s, const cs_json *design, int32_t *point, cs_error *err)
-{
-    cs_status status = CS_OK;
-    const cs_json *list = cs_json_get(design, "index");
-
-    if (list != NULL)
-        CS_TRY(read_index(s, list, err));
-    else
-        CS_TRY(read_named(s, design, err));
-    if (!psa_space_from_raw(s->problem->space, s->index, point))
-        for (size_t v = 0; v < s->n_vars; v++)
-            point[v] = -1;
-done:
-    return status;
 }
 
 /* ---- requests ---- */
@@ -222,7 +109,7 @@ static cs_status do_sample(server *s, const cs_json *request, cs_json *answer, c
         return cs_fail(err, CS_EINVAL, "\"n\" must be a whole number from 1 to %d", MOST_DESIGNS);
     for (int64_t i = 0; i < n; i++) {
         CS_TRY(psa_space_sample(s->problem->space, s->rng, s->points));
-        cs_json_push(designs, design_json(s, s->points));
+        cs_json_push(designs, search__design_json(s->problem, s->points));
     }
 done:
     return status == CS_OK ? CS_OK : cs_fail(err, status, "the space has no valid point");
@@ -287,7 +174,8 @@ static cs_status do_evaluate(server *s, const cs_json *request, cs_json *answer,
     if (points == NULL)
         return cs_fail(err, CS_ENOMEM, "serve");
     for (size_t i = 0; i < n; i++)
-        CS_TRY(read_design(s, cs_json_at(designs, i), points + i * s->n_vars, err));
+        CS_TRY(search__design_read(s->problem, cs_json_at(designs, i), s->index,
+                                   points + i * s->n_vars, err));
     CS_TRY(evaluate(s, n, points, NULL, trials, err));
 done:
     free(points);
@@ -307,7 +195,7 @@ static cs_status do_ask(server *s, const cs_json *request, cs_json *answer, cs_e
         return cs_fail(err, CS_EINVAL, "tell what the last %zu designs scored first", s->n_asked);
     CS_TRY(agent_ask(s->agent, &s->n_asked, s->asked, err));
     for (size_t i = 0; i < s->n_asked; i++)
-        cs_json_push(designs, design_json(s, s->asked + i * s->n_vars));
+        cs_json_push(designs, search__design_json(s->problem, s->asked + i * s->n_vars));
 done:
     return status;
 }
