@@ -39,7 +39,7 @@ static cs_json *design_json(const explanation *e, const report_design *design, c
     cs_json *object = cs_json_object();
     char sentence[512];
 
-    report_limit_sentence(e->kept.problem, design, sentence, sizeof sentence);
+    report_limit_place(e->kept.problem, design, e->scratch, sentence, sizeof sentence);
     cs_json_set(object, "limit", cs_json_string(sentence));
     cs_json_set(object, "groups", report_table_json(t->groups));
     cs_json_set(object, "sensitivity", report_table_json(t->sensitivity));
@@ -55,7 +55,7 @@ static cs_status print_design(const cli_context *cli, const explanation *e,
     cs_status status = CS_OK;
     char sentence[512];
 
-    report_limit_sentence(e->kept.problem, design, sentence, sizeof sentence);
+    report_limit_place(e->kept.problem, design, e->scratch, sentence, sizeof sentence);
     fprintf(cli->out, "trial %llu: %s\n\n", (unsigned long long)design->trial->id, sentence);
     CS_TRY(report_breakdown(e->kept.problem, design, cli->out, err));
     fputs("\nGroups:\n", cli->out);

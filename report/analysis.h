@@ -56,4 +56,12 @@ CS_MUST_USE cs_status report_front_collect(const search_study *study, const char
                                            report_front *out, cs_error *err);
 void report_front_fini(report_front *front);
 
+/* ---- limits ---- */
+
+/* One sentence on where the largest part of the time is spent: for communication the dimension that
+ * limits the axis, for compute the rate that does, and what 10 % more of it would save; how near
+ * the memory limit is.  `text` of `size` bytes.  A few simulations. */
+void report_limit_place(const search_problem *problem, const report_design *design,
+                        sim_scratch *scratch, char *text, size_t size);
+
 #endif

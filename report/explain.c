@@ -37,8 +37,8 @@ static const struct {
     {"network.latency", offsetof(sim_config, network.latency), true},
 };
 
-static double scaled_latency(const search_problem *problem, const sim_config *config,
-                             sim_scratch *scratch, size_t offset, double factor)
+double report__scaled_latency(const search_problem *problem, const sim_config *config,
+                              sim_scratch *scratch, size_t offset, double factor)
 {
     sim_config changed = *config;
     search_trial trial = {.id = 0};
@@ -70,8 +70,8 @@ static sensitivity measure(const search_problem *problem, const sim_config *conf
         snprintf(s.name, sizeof s.name, "%s[%zu]", quantities[quantity].name, d + 1);
     else
         snprintf(s.name, sizeof s.name, "%s", quantities[quantity].name);
-    s.lower = scaled_latency(problem, config, scratch, offset, 1.0 - STEP);
-    s.higher = scaled_latency(problem, config, scratch, offset, 1.0 + STEP);
+    s.lower = report__scaled_latency(problem, config, scratch, offset, 1.0 - STEP);
+    s.higher = report__scaled_latency(problem, config, scratch, offset, 1.0 + STEP);
     s.elasticity = log(s.higher / s.lower) / log((1.0 + STEP) / (1.0 - STEP));
     return s;
 }

@@ -271,6 +271,7 @@ static cs_json *explain_json(const html__rows *rows, const html__marks *marks, s
     sim_config config[2];
     report_design design[2] = {{"other", &config[1], &trial[1]}, {"design", &config[0], &trial[0]}};
     cs_json *object = cs_json_object();
+    char limit[400];
 
     for (size_t i = 0; i < (rank > 0 ? 2u : 1u); i++) {
         const size_t row = marks->top[i == 0 ? rank : 0];
@@ -286,6 +287,8 @@ static cs_json *explain_json(const html__rows *rows, const html__marks *marks, s
     }
     cs_json_set(object, "row", cs_json_int(rows->row[marks->top[rank]]));
     cs_json_set(object, "against", cs_json_string(rank > 0 ? "the best" : "the baseline"));
+    report_limit_place(problem, &design[1], scratch, limit, sizeof limit);
+    cs_json_set(object, "limit", cs_json_string(limit));
     cs_json_set(object, "sensitivity",
                 take_table(report_sensitivity(problem, &config[0], scratch)));
     cs_json_set(object, "changes", take_table(report_one_change(problem, &trial[0], scratch)));

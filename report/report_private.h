@@ -15,4 +15,9 @@ const report_result *report__find_result(const char *key);
 /* Name of the problem's i-th selected objective; borrowed. */
 const char *report__objective_name(const search_problem *problem, size_t i);
 
+/* Latency when the double at `offset` of the configuration is multiplied by `factor`; NAN when that
+ * cannot be simulated. */
+double report__scaled_latency(const search_problem *problem, const sim_config *config,
+                              sim_scratch *scratch, size_t offset, double factor);
+
 #endif

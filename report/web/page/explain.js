@@ -80,7 +80,7 @@ function explained(s, why, i) {
     const trial = s.designs.get(why.row);
     return el('details', { open: i === 0, class: 'why' },
         el('summary', {}, `${i === 0 ? 'Best' : `Rank ${i + 1}`}: trial ${s.trial[why.row]}`),
-        el('p', {}, limitWords(trial)), whyBetter(s, why, trial), differenceTable(why),
+        el('p', {}, why.limit), whyBetter(s, why, trial), differenceTable(why),
         el('div', { class: 'two' },
             el('div', {}, el('h3', {}, 'Latency when one quantity changes'),
                 sensitivityBars(why.sensitivity || [], trial.latency_s)),

@@ -63,7 +63,8 @@ function lineStyle(s, row, shares, t) {
 
 function parallelAxis(s, axis, dim, t) {
     const common = {
-        dim, name: axis.title, nameTextStyle: { color: t.ink, fontSize: 11 },
+        dim, name: axis.title,
+        nameTextStyle: { color: t.ink, fontSize: 11, width: 76, overflow: 'truncate' },
         axisLine: { lineStyle: { color: t.dim } },
         axisLabel: { color: t.dim, fontSize: 10.5 },
         areaSelectStyle: { width: 18, color: t.series[0], opacity: 0.35 },
@@ -92,9 +93,9 @@ function parallelOption() {
         tooltip: { ...baseOption().tooltip, formatter: ({ data: item }) => designTip(s, item.row) },
         parallel: {
             layout: upright ? 'vertical' : 'horizontal', left: upright ? 16 : 40,
-            right: upright ? 24 : 60, top: upright ? 30 : 44, bottom: 24,
+            right: upright ? 84 : 60, top: upright ? 30 : 44, bottom: 24,
             parallelAxisDefault: { nameLocation: 'end', nameGap: 14,
-                nameTextStyle: { width: 80, overflow: 'truncate' } },
+                nameTextStyle: { width: 76, overflow: 'truncate' } },
         },
         parallelAxis: axes.map((axis, dim) => parallelAxis(s, axis, dim, t)),
         series: [{
