@@ -84,8 +84,7 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
     CS_TRY(sim__reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
     it->runner.room = engine->room;
-    CS_TRY(
-        sim__segment_run(&it->runner, pass, index, n, &run->state, &run->account, leave, it->err));
+    CS_TRY(sim__segment_run(&it->runner, pass, index, n, &run->now, &run->account, leave, it->err));
     run->pending = sim__pass_reduces(it->job, context.self) ? context.self : sim__no_pass;
 done:
     return status;
@@ -197,39 +196,52 @@ static uint64_t action_id(const sim_iteration *it, size_t stage, const sim_actio
            (uint64_t)(run->pending.block << 4 | run->pending.kind);
 }
 
+/* Runs an action and describes it as a step. */
+static cs_status run_as_step(sim_iteration *it, size_t stage, uint8_t send, sim_step *step)
+{
+    cs_status status;
+    sim_stage_run *run = &it->engine->stage[stage];
+    sim_time start = run->now.clock;
+    sim_account before = run->account;
+    sim_context last = {.send = send};
+
+    memset(&run->account, 0, sizeof run->account);
+    CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, &step->leave));
+    step->took = run->now.clock - start;
+    step->state = run->now.state;
+    step->account = run->account;
+    step->leave.output -= start;
+    step->leave.sent -= start;
+    step->pending = run->pending;
+    run->account = before;
+    run->now.clock = start;
+done:
+    return status;
+}
+
 /* Runs an action, or takes it from memory where it was run from the same state. */
 static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *action, bool sends,
                              sim_exit *leave)
 {
-    cs_status status;
+    cs_status status = CS_OK;
     sim_stage_run *run = &it->engine->stage[stage];
     uint64_t id = action_id(it, stage, action, sends);
-    sim_context last = {.send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2)};
-    sim_state relative = sim__state_relative(&run->state);
-    const sim_step *known = id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &relative);
-    sim_time start = run->state.compute;
-    sim_account before = run->account;
-    sim_step step;
+    uint8_t send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2);
+    const sim_step *known = id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &run->now.state);
+    sim_step step = {0};
 
     if (known == NULL) {
-        memset(&run->account, 0, sizeof run->account);
-        CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, leave));
-        step = (sim_step){.state = run->state,
-                          .account = run->account,
-                          .leave = {leave->output - start, leave->sent - start},
-                          .pending = run->pending};
-        sim__state_shift(&step.state, -start);
-        run->account = before;
+        sim_state begin = run->now.state;
+        CS_TRY(run_as_step(it, stage, send, &step));
         if (id != 0)
-            sim__memo_put(it->engine->memo, id, &relative, &step);
+            sim__memo_put(it->engine->memo, id, &begin, &step);
         known = &step;
     }
-    run->state = known->state;
-    sim__state_shift(&run->state, start);
+    *leave = (sim_exit){run->now.clock + known->leave.output, run->now.clock + known->leave.sent};
+    run->now.clock += known->took;
+    run->now.state = known->state;
     sim__account_add(&run->account, &known->account, 1);
     run->pending = known->pending;
-    *leave = (sim_exit){start + known->leave.output, start + known->leave.sent};
-    status = CS_OK;
 done:
     return status;
 }
@@ -244,11 +256,11 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
     size_t to = 0;
     bool sends = neighbour(it, action, stage, true, &to);
 
-    run->state.input = run->state.compute;
-    run->state.input_cause = WL_DP;
-    if (from != NULL && from->at > run->state.compute) {
-        run->state.input = from->at;
-        run->state.input_cause = SIM_WAIT_REMOTE;
+    run->now.state.input = 0;
+    run->now.state.input_cause = WL_DP;
+    if (from != NULL && from->at > run->now.clock) {
+        run->now.state.input = from->at - run->now.clock;
+        run->now.state.input_cause = SIM_WAIT_REMOTE;
     }
     it->runner.stage = (int32_t)stage;
     if (it->job->recorder != NULL)

@@ -8,6 +8,12 @@ static sim_time later(sim_time a, sim_time b)
     return a > b ? a : b;
 }
 
+/* What is left of a time after the end of compute. */
+static sim_time since(sim_time t, sim_time compute)
+{
+    return t > compute ? t - compute : 0;
+}
+
 /* Mutable part of one sweep. */
 typedef struct {
     const sim_lowered *pass;
@@ -87,13 +93,14 @@ static void join(sweep *s, const sim_op *op)
 }
 
 /* The next block's weights move to the front; those gathered here are `prefetch` blocks ahead. */
-static void shift_gathers(const sim_lowered *pass, sim_time here, sim_state *state)
+static void shift_gathers(const sim_lowered *pass, sim_time here, sim_time compute,
+                          sim_state *state)
 {
     for (size_t i = 0; i + 1 < SIM_MOST_PREFETCH; i++)
-        state->gathered[i] = later(state->compute, state->gathered[i + 1]);
-    state->gathered[SIM_MOST_PREFETCH - 1] = state->compute;
+        state->gathered[i] = since(state->gathered[i + 1], compute);
+    state->gathered[SIM_MOST_PREFETCH - 1] = 0;
     if (pass->prefetch > 0)
-        state->gathered[pass->prefetch - 1] = later(state->compute, here);
+        state->gathered[pass->prefetch - 1] = since(here, compute);
 }
 
 /* Nothing that is left of this pass can start before its last compute operation ended, so that
@@ -106,32 +113,81 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
 
     leave->output = later(compute, times[pass->output]);
     leave->sent = pass->sent < 0 ? leave->output : times[pass->sent];
-    state->compute = compute;
-    state->input = leave->output;
-    state->input_cause = state->input > compute ? cause : WL_DP;
-    shift_gathers(pass, pass->gathered < 0 ? compute : times[pass->gathered], state);
-    if (pass->reduced >= 0)
-        state->reduced = times[pass->reduced];
-    state->reduced = later(compute, state->reduced);
-    state->busy_until = later(compute, busy_until);
-    for (size_t d = 0; d < SIM_MAX_DIMS; d++)
-        state->server[d] = later(compute, state->server[d]);
+    state->input = leave->output - compute;
+    state->input_cause = state->input > 0 ? cause : WL_DP;
+    shift_gathers(pass, pass->gathered < 0 ? compute : times[pass->gathered], compute, state);
+    state->reduced = since(pass->reduced >= 0 ? times[pass->reduced] : state->reduced, compute);
+    state->busy_until = since(busy_until, compute);
+    for (size_t d = 0; d < pass->n_dims; d++)
+        state->server[d] = since(state->server[d], compute);
 }
 
-uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
-                        sim_exit *leave, sim_time *times)
+/* One dimension of a flow, and those it occupies besides. */
+static sim_time latest_server(const sweep *s, const sim_flow_phase *phase, sim_time from)
 {
-    sim_time start = state->compute;
-    sweep s = {pass, start,  state->busy_until, state->server, times, state->input_cause,
-               0,    account};
+    from = later(from, s->server[phase->server - 1]);
+    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            from = later(from, s->server[d]);
+    return from;
+}
 
-    times[SIM_SLOT_START] = start;
+static void occupy(sweep *s, const sim_flow_phase *phase, sim_time until)
+{
+    s->server[phase->server - 1] = until;
+    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            s->server[d] = until;
+}
+
+/* end(c, p) = max(end(c, p-1), end(c-1, p)) + d_p.  It is convex in c, so the maximum over earlier
+ * chunks is at the first or at c itself: each phase adds d_p to the lines start + slope c of the
+ * phases before and one line of its own.  O(phases^2) whatever the number of chunks.  From the
+ * first start to the last end some dimension is always busy. */
+static void run_flow(sweep *s, const sim_op *op)
+{
+    const sim_flow *f = &s->pass->flow[op->flow];
+    sim_time start[SIM_MAX_PHASES], first = 0, last = 0, begin = 0, from;
+
+    for (size_t i = 0; i < op->n_deps; i++)
+        first = later(first, s->times[op->dep[i]]);
+    for (size_t p = 0; p < f->n_phases; p++) {
+        sim_time d = f->phase[p].duration;
+        first = latest_server(s, &f->phase[p], first);
+        begin = p == 0 ? first : begin;
+        start[p] = first;
+        first = last = 0;
+        for (size_t i = 0; i <= p; i++) {
+            start[i] += d;
+            first = later(first, start[i]);
+            last = later(last, start[i] + f->phase[i].duration * (f->chunks - 1));
+        }
+        occupy(s, &f->phase[p], last);
+        s->sum += (uint64_t)start[p] + (uint64_t)first + (uint64_t)last;
+    }
+    s->times[op->out] = last;
+    from = later(begin, s->busy_until);
+    if (last > from) {
+        s->account->network += last - from;
+        s->busy_until = last;
+    }
+    s->sum += (uint64_t)from + (uint64_t)s->busy_until;
+}
+
+sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
+                        sim_exit *leave, sim_time *times, uint64_t *sum)
+{
+    sweep s = {pass, 0, state->busy_until, state->server, times, state->input_cause, 0, account};
+
+    times[SIM_SLOT_START] = 0;
     times[SIM_SLOT_INPUT] = state->input;
     times[SIM_SLOT_WEIGHTS] = state->gathered[0];
     for (size_t i = 0; i < pass->n; i++) {
         const sim_op *op = &pass->op[i];
         if (op->server == 0)
             run_compute(&s, op, state->reduced);
+        else if (op->server == SIM_FLOW)
+            run_flow(&s, op);
         else if (op->server != SIM_NO_SERVER)
             run_network(&s, op);
         else
@@ -140,5 +196,6 @@ uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
     account->compute += pass->compute;
     account->sent_bytes += pass->sent_bytes;
     sim__block_leave(pass, s.compute, s.busy_until, times, state, leave);
-    return s.sum - (uint64_t)start * pass->n_terms; /* relative to the start of the pass */
+    *sum = s.sum + (uint64_t)s.compute;
+    return s.compute;
 }

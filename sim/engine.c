@@ -108,16 +108,16 @@ static cs_status end_stage(sim_iteration *it, size_t stage, sim_time *end)
     sim_exit leave;
 
     it->runner.stage = (int32_t)stage;
-    run->state.input = run->state.compute;
+    run->now.state.input = 0;
     CS_TRY(sim__run_passes(it, run, drain, 1, &leave));
-    run->state.input = run->state.reduced;
-    run->state.input_cause = WL_DP;
+    run->now.state.input = run->now.state.reduced;
+    run->now.state.input_cause = WL_DP;
     if (!it->job->inference)
         CS_TRY(sim__run_passes(it, run, update, 1, &leave));
-    *end = run->state.compute;
+    *end = run->now.clock;
     for (size_t d = 0; d < it->job->network->n_dims; d++)
-        if (run->state.server[d] > *end)
-            *end = run->state.server[d];
+        if (run->now.clock + run->now.state.server[d] > *end)
+            *end = run->now.clock + run->now.state.server[d];
 done:
     return status;
 }
@@ -131,7 +131,7 @@ static void fill_result(const sim_iteration *it, size_t stage, sim_time end, sim
     out->account = run->account;
     out->bubble = run->bubble;
     out->boundary = run->boundary;
-    out->tail = end - run->state.compute;
+    out->tail = end - run->now.clock;
 }
 
 cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_result *out,

@@ -24,9 +24,9 @@ enum { SIM_WAIT_REMOTE = WL_N_AXES, SIM_WAIT_CAUSES };
 /* Blocks whose weights can be gathered ahead. */
 enum { SIM_MOST_PREFETCH = 8 };
 
-/* Times that outlive a block, absolute; none of them lies before `compute`. */
+/* Times that outlive a block, relative to the end of its last compute operation; none is
+ * negative. */
 typedef struct {
-    sim_time compute;              /* end of the last compute operation */
     sim_time server[SIM_MAX_DIMS]; /* end of the last operation of each dimension */
     sim_time input;                /* the block's input value is there */
     /* Weights of the next blocks are there: [0] those of the next one. */
@@ -44,16 +44,31 @@ typedef struct {
     int64_t sent_bytes; /* by one NPU into its dimensions */
 } sim_account;
 
-enum { SIM_NO_SERVER = 255 };
+enum { SIM_NO_SERVER = 255, SIM_FLOW = 254 };
 
-/* One operator, or one chunk of a collective in one phase. */
+/* All chunks of a collective through its phases, where nothing else can come between: the end of
+ * chunk c of phase p is the largest of p + 1 lines in c, so that first and last chunk suffice
+ * (block.c). */
+typedef struct {
+    sim_time duration; /* of a chunk */
+    uint8_t server, other_servers;
+} sim_flow_phase;
+
+typedef struct {
+    int64_t chunks;
+    size_t n_phases;
+    const sim_flow_phase *phase;
+} sim_flow;
+
+/* One operator, or one chunk of a collective in one phase, or a whole flow. */
 typedef struct {
     sim_time duration;
     int16_t dep[WL_MAX_DEPS]; /* value slots */
     int16_t out;              /* value slot written */
     int16_t name;             /* operator name, for timelines */
+    int16_t flow;             /* SIM_FLOW: number of the flow */
     uint8_t n_deps;
-    uint8_t server;        /* 0 compute, 1 + dimension, SIM_NO_SERVER: a join of its inputs */
+    uint8_t server; /* 0 compute, 1 + dimension, SIM_NO_SERVER: a join of its inputs, or SIM_FLOW */
     uint8_t other_servers; /* further dimensions occupied (bit set) */
     bool gated;            /* weight gradient that waits for the reduction before last */
 } sim_op;
@@ -66,7 +81,7 @@ typedef struct {
     const sim_op *op;
     size_t n;
     size_t n_slots, n_dims;
-    size_t n_terms;            /* times summed by a run: 1 a compute, 3 a network operation */
+    const sim_flow *flow;
     const uint8_t *slot_cause; /* axis that made the slot; compute results: SIM_WAIT_CAUSES */
     int16_t output;            /* slot of the block's output */
     int16_t gathered;          /* slot of the prefetched weights; -1 none */
@@ -86,22 +101,23 @@ typedef struct {
     sim_time output, sent;
 } sim_exit;
 
-/* Runs a lowered pass from *state, adds to *account, and returns the sum of all its operation times
- * relative to the start of the pass (modulo 2^64, for the convexity test).  `times` holds n_slots
- * values and is left with the end of every slot. */
-uint64_t sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
-                        sim_exit *leave, sim_time *times);
+/* Runs a lowered pass from *state and adds to *account; `leave` is relative to its start.  Returns
+ * how long it took until the end of its last compute operation.  *sum becomes the sum of all its
+ * operation times and of the maxima between (modulo 2^64, for the convexity test).  `times` holds
+ * n_slots values and is left with the end of every slot. */
+sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
+                        sim_exit *leave, sim_time *times, uint64_t *sum);
 
 /* The same when each dimension picks among the operations that wait for it: `fifo` the one that
  * came first, `lifo` the one that came last, `smallest` the shortest.  Event-driven; not monotone
  * in the durations, so that only repetition, not jumps, may shorten it.  Operations of a block
  * compete with each other; what is left of the block before is served first.  `room` holds
  * sim__events_bytes(pass) bytes.  O(operations * waiting). */
-void sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_account *account,
-                           sim_exit *leave, sim_time *times, void *room);
+sim_time sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_account *account,
+                               sim_exit *leave, sim_time *times, void *room);
 size_t sim__events_bytes(const sim_lowered *pass);
 
-/* Shared by both: the state after a pass, from the end of compute and the slots' times. */
+/* Shared by both: the state after a pass that took `compute`, from the slots' times. */
 void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_until,
                       const sim_time *times, sim_state *state, sim_exit *leave);
 /* Latest of an operation's inputs, and who made it. */

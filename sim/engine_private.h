@@ -19,7 +19,7 @@ typedef struct {
 } sim_queue;
 
 typedef struct {
-    sim_state state;
+    sim_moment now;
     sim_pass_id pending; /* pass whose gradients wait for their reduction */
     size_t next;         /* action */
     sim_account account;

@@ -214,7 +214,7 @@ static void begin(events *e, void *room)
     e->ready = room;
     e->missing = (int32_t *)(void *)(e->ready + pass->n + 1);
     e->waiting = e->missing + pass->n + 1;
-    e->now = e->compute = e->state->compute;
+    e->now = e->compute = 0;
     e->busy_until = e->state->busy_until;
     e->reduced = e->state->reduced;
     e->left = pass->n;
@@ -229,8 +229,8 @@ static void begin(events *e, void *room)
     find_next_compute(e);
 }
 
-void sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_account *account,
-                           sim_exit *leave, sim_time *times, void *room)
+sim_time sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_account *account,
+                               sim_exit *leave, sim_time *times, void *room)
 {
     events e = {.pass = pass, .state = state, .account = account, .times = times};
 
@@ -247,4 +247,5 @@ void sim__block_run_events(const sim_lowered *pass, sim_state *state, sim_accoun
     for (size_t d = 0; d < pass->n_dims; d++)
         state->server[d] = e.ends[1 + d];
     sim__block_leave(pass, e.compute, e.busy_until, times, state, leave);
+    return e.compute;
 }

@@ -11,12 +11,8 @@ void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op)
 {
     list->op[list->n++] = *op;
     w->total_s += SIM_S(op->duration);
-    if (op->server == 0) {
+    if (op->server == 0)
         w->compute += op->duration;
-        w->n_terms += 1;
-    } else if (op->server != SIM_NO_SERVER) {
-        w->n_terms += 3;
-    }
 }
 
 void sim__set_dep(sim_op *op, int16_t slot)
@@ -59,63 +55,145 @@ static int16_t chunk_slot(const chunk_writer *cw, size_t phase, size_t chunk)
     return (int16_t)(cw->first + (cw->copies > 1 ? phase * cw->chunks : 0) + chunk);
 }
 
-static void put_chunk(sim_lower_work *w, sim_op_list *list, const chunk_writer *cw,
-                      const sim_timed *timed, sim_op op, size_t phase, size_t chunk)
+/* Emits operations of a background list whose place is before the next of the urgent ones. */
+static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
 {
-    op.server = timed->phase[phase].server;
-    op.other_servers = timed->phase[phase].others;
-    op.duration = timed->phase[phase].duration;
-    op.out = chunk_slot(cw, phase, chunk);
+    sim_op_list *out = &w->list[SIM_LIST_OUT];
+
+    while (list->merged < list->n &&
+           (all || (2 * list->merged + 1) * w->urgent < (2 * w->merged_urgent + 1) * list->n))
+        out->op[out->n++] = list->op[list->merged++];
+}
+
+void sim__merge_background(sim_lower_work *w, bool all)
+{
+    merge_list(w, &w->list[SIM_LIST_GATHER], all);
+    merge_list(w, &w->list[SIM_LIST_REDUCE], all);
+}
+
+static bool meets_background(const sim_lower_work *w, const sim_timed *timed)
+{
+    return (timed->dims & (w->dims[SIM_LIST_GATHER] | w->dims[SIM_LIST_REDUCE])) != 0;
+}
+
+static void put_chunk(sim_lower_work *w, int which, const chunk_writer *cw, const sim_timed *timed,
+                      sim_op *op, size_t at[2])
+{
+    size_t phase = at[0], chunk = at[1];
+
+    op->server = timed->phase[phase].server;
+    op->other_servers = timed->phase[phase].others;
+    op->duration = timed->phase[phase].duration;
+    op->out = chunk_slot(cw, phase, chunk);
     if (phase > 0)
-        sim__set_dep(&op, chunk_slot(cw, phase - 1, chunk));
+        sim__set_dep(op, chunk_slot(cw, phase - 1, chunk));
     w->sent_bytes += timed->phase[phase].bytes;
-    sim__push(w, list, &op);
+    if (which == SIM_LIST_OUT && meets_background(w, timed)) {
+        sim__merge_background(w, false);
+        w->merged_urgent++;
+    }
+    sim__push(w, &w->list[which], op);
 }
 
 /* Each chunk over the dimensions in an order of its own. */
-static cs_status put_themis(sim_lower_work *w, sim_op_list *list, const chunk_writer *cw,
-                            const sim_op *op, cs_error *err)
+static cs_status put_themis(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op,
+                            cs_error *err)
 {
     cs_status status = CS_OK;
 
     for (size_t c = 0; c < cw->chunks; c++) {
         sim_timed own;
+        sim_op chunk = *op;
         CS_TRY(sim__timed_themis(&w->l->timing, cw->timed, w->load, &own, err));
         for (size_t p = 0; p < own.n_phases; p++)
-            put_chunk(w, list, cw, &own, *op, p, c);
+            put_chunk(w, which, cw, &own, &chunk, (size_t[2]){p, c});
     }
 done:
     return status;
 }
 
-/* Chunks of a collective, phase-major, after the inputs in `op`; *end is the slot of its last chunk
- * (under `program` later chunks never end before earlier ones). */
-cs_status sim__put_collective(sim_lower_work *w, sim_op_list *list, const sim_timed *timed,
-                              size_t chunks, const sim_op *op, int cause, int16_t *end,
-                              cs_error *err)
+static void put_phase_major(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op)
+{
+    sim_op chunk = *op;
+
+    for (size_t p = 0; p < cw->timed->n_phases; p++)
+        for (size_t c = 0; c < cw->chunks; c++)
+            put_chunk(w, which, cw, cw->timed, &chunk, (size_t[2]){p, c});
+}
+
+/* Whether nothing of the other lists is served on the dimensions of this collective. */
+static bool is_alone(const sim_lower_work *w, int which, const sim_timed *timed)
+{
+    unsigned others = 0;
+
+    if (w->l->job->unrolled || sim__distinct_slots(w->l) || w->n_flows == SIM_MOST_FLOWS)
+        return false;
+    for (int i = 0; i < SIM_N_LISTS; i++)
+        others |= i == which ? 0 : w->dims[i];
+    return (timed->dims & others) == 0;
+}
+
+static cs_status put_flow(sim_lower_work *w, int which, const sim_timed *timed, size_t chunks,
+                          const sim_op *op, int16_t out, cs_error *err)
+{
+    sim_op whole = *op;
+    sim_flow_phase *phase = sim__pool_alloc(&w->l->pool, timed->n_phases * sizeof *phase);
+
+    if (phase == NULL)
+        return cs_fail(err, CS_ENOMEM, "operations of a block");
+    for (size_t p = 0; p < timed->n_phases; p++) {
+        phase[p] = (sim_flow_phase){timed->phase[p].duration, timed->phase[p].server,
+                                    timed->phase[p].others};
+        w->sent_bytes += timed->phase[p].bytes * (int64_t)chunks;
+        whole.duration += timed->phase[p].duration * (sim_time)chunks;
+    }
+    whole.server = SIM_FLOW;
+    whole.out = out;
+    whole.flow = (int16_t)w->n_flows;
+    w->flow[w->n_flows++] = (sim_flow){(int64_t)chunks, timed->n_phases, phase};
+    sim__push(w, &w->list[which], &whole);
+    return CS_OK;
+}
+
+static cs_status put_chunks(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op,
+                            int16_t *end, cs_error *err)
 {
     cs_status status = CS_OK;
+    const sim_timed *timed = cw->timed;
     int32_t scheduling = w->l->job->network->scheduling;
-    chunk_writer cw = {timed, chunks, sim__distinct_slots(w->l) ? timed->n_phases : 1, w->n_slots};
+    int cause = w->cause[cw->first];
 
+    for (size_t c = 1; c < cw->chunks * cw->copies; c++)
+        (void)sim__new_slot(w, cause);
+    if (scheduling == SIM_THEMIS && timed->n_phases > 1 && cw->chunks > 1)
+        CS_TRY(put_themis(w, which, cw, op, err));
+    else
+        put_phase_major(w, which, cw, op);
+    *end = chunk_slot(cw, timed->n_phases - 1, cw->chunks - 1);
+    if (scheduling != SIM_PROGRAM)
+        *end = join_chunks(w, &w->list[which], chunk_slot(cw, timed->n_phases - 1, 0), cw->chunks,
+                           cause);
+done:
+    return status;
+}
+
+cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *timed, size_t chunks,
+                              const sim_op *op, int cause, int16_t *end, cs_error *err)
+{
+    chunk_writer cw = {timed, chunks, sim__distinct_slots(w->l) ? timed->n_phases : 1, w->n_slots};
+    sim_timed own;
+
+    *end = sim__new_slot(w, cause);
     if (timed->n_phases == 0) {
         sim_op none = *op;
         none.server = SIM_NO_SERVER;
-        none.out = *end = sim__new_slot(w, cause);
-        sim__push(w, list, &none);
+        none.out = *end;
+        sim__push(w, &w->list[which], &none);
         return CS_OK;
     }
-    for (size_t c = 0; c < chunks * cw.copies; c++)
-        (void)sim__new_slot(w, cause);
-    if (scheduling == SIM_THEMIS && timed->n_phases > 1 && chunks > 1)
-        CS_TRY(put_themis(w, list, &cw, op, err));
-    else
-        for (size_t p = 0; p < timed->n_phases; p++)
-            for (size_t c = 0; c < chunks; c++)
-                put_chunk(w, list, &cw, timed, *op, p, c);
-    *end = chunk_slot(&cw, timed->n_phases - 1, chunks - 1);
-    if (scheduling != SIM_PROGRAM)
-        *end = join_chunks(w, list, chunk_slot(&cw, timed->n_phases - 1, 0), chunks, cause);
-done:
-    return status;
+    if (is_alone(w, which, timed))
+        return put_flow(w, which, timed, chunks, op, *end, err);
+    own = *timed; /* the table of collectives may drop it meanwhile */
+    cw.timed = &own;
+    return put_chunks(w, which, &cw, op, end, err);
 }

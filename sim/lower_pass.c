@@ -15,48 +15,12 @@ static cs_status time_item(sim_lower_work *w, const wl_item *item, const sim_tim
     return sim__timed_collective(&w->l->timing, &key, out, err);
 }
 
-/* Emits background operations whose place is before the next of the urgent ones. */
-static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
+static cs_status time_gather(sim_lower_work *w, const wl_gather *gather, const sim_timed **out,
+                             cs_error *err)
 {
-    while (list->merged < list->n &&
-           (all || (2 * list->merged + 1) * w->urgent < (2 * w->merged_urgent + 1) * list->n))
-        w->out.op[w->out.n++] = list->op[list->merged++];
-}
-
-static void merge_background(sim_lower_work *w, bool all)
-{
-    merge_list(w, &w->gather, all);
-    merge_list(w, &w->reduce, all);
-}
-
-/* Chunks back to back on one server are one operation where nothing may come between. */
-static bool collapses(const sim_lower_work *w, const sim_timed *timed)
-{
-    return timed->n_phases == 1 && w->gather.n + w->reduce.n == 0 &&
-           w->l->job->network->scheduling == SIM_PROGRAM;
-}
-
-/* Writes a foreground collective chunk by chunk with the background between its chunks. */
-static cs_status put_urgent(sim_lower_work *w, const sim_timed *timed, size_t chunks,
-                            const sim_op *op, int cause, int16_t *end, cs_error *err)
-{
-    cs_status status;
-    sim_op_list own = {.op = w->l->room[SIM_LIST_OWN]};
-
-    if (collapses(w, timed)) {
-        sim_timed merged = {.n_phases = 1, .phase = {timed->phase[0]}};
-        merged.phase[0].duration *= (sim_time)chunks;
-        merged.phase[0].bytes *= (int64_t)chunks;
-        return sim__put_collective(w, &w->out, &merged, 1, op, cause, end, err);
-    }
-    CS_TRY(sim__put_collective(w, &own, timed, chunks, op, cause, end, err));
-    for (size_t i = 0; i < own.n; i++) {
-        merge_background(w, false);
-        w->out.op[w->out.n++] = own.op[i];
-        w->merged_urgent++;
-    }
-done:
-    return status;
+    sim_collective_key key = {WL_ALL_GATHER, gather->group, gather->part, gather->part_stride,
+                              gather->bytes};
+    return sim__timed_collective(&w->l->timing, &key, out, err);
 }
 
 static void item_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op)
@@ -83,7 +47,7 @@ static cs_status put_compute(sim_lower_work *w, const wl_item *item, sim_op *op,
     op->gated = item->weight_gradient && w->l->job->config->sharding >= WL_SHARD_GRADIENTS;
     *slot = op->out = sim__new_slot(w, SIM_WAIT_CAUSES);
     w->last_compute = op->out;
-    sim__push(w, &w->out, op);
+    sim__push(w, &w->list[SIM_LIST_OUT], op);
 done:
     return status;
 }
@@ -107,7 +71,8 @@ static cs_status put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err
             continue;
         }
         CS_TRY(time_item(w, item, &timed, err));
-        CS_TRY(put_urgent(w, timed, chunks, &op, item->axis, &w->item_slot[i], err));
+        CS_TRY(sim__put_collective(w, SIM_LIST_OUT, timed, chunks, &op, item->axis,
+                                   &w->item_slot[i], err));
     }
 done:
     return status;
@@ -124,17 +89,15 @@ static cs_status put_gather(sim_lower_work *w, cs_error *err)
     block = &w->l->job->program->block[w->context.gather.block];
     for (size_t i = 0; i < block->n_gathers; i++) {
         const wl_gather *gather = &block->gather[i];
-        sim_collective_key key;
         const sim_timed *timed;
         sim_op op = {.name = -1};
 
         sim__set_dep(&op, SIM_SLOT_START);
-        key = (sim_collective_key){WL_ALL_GATHER, gather->group, gather->part, gather->part_stride,
-                                   gather->bytes};
-        CS_TRY(sim__timed_collective(&w->l->timing, &key, &timed, err));
-        CS_TRY(sim__put_collective(w, &w->gather, timed, (size_t)w->l->job->network->chunks, &op,
-                                   WL_DP, &w->gather.end[w->gather.n_ends], err));
-        w->gather.n_ends++;
+        CS_TRY(time_gather(w, gather, &timed, err));
+        CS_TRY(sim__put_collective(
+            w, SIM_LIST_GATHER, timed, (size_t)w->l->job->network->chunks, &op, WL_DP,
+            &w->list[SIM_LIST_GATHER].end[w->list[SIM_LIST_GATHER].n_ends], err));
+        w->list[SIM_LIST_GATHER].n_ends++;
     }
 done:
     return status;
@@ -159,20 +122,21 @@ static cs_status put_reductions(sim_lower_work *w, cs_error *err)
             if (op.dep[d] < SIM_SLOT_FIRST)
                 op.dep[d] = SIM_SLOT_START;
         CS_TRY(time_item(w, item, &timed, err));
-        CS_TRY(sim__put_collective(w, &w->reduce, timed, (size_t)w->l->job->network->chunks, &op,
-                                   item->axis, &w->item_slot[i], err));
-        if (w->reduce.n_ends == SIM_MOST_ENDS)
+        CS_TRY(sim__put_collective(w, SIM_LIST_REDUCE, timed, (size_t)w->l->job->network->chunks,
+                                   &op, item->axis, &w->item_slot[i], err));
+        if (w->list[SIM_LIST_REDUCE].n_ends == SIM_MOST_ENDS)
             return cs_fail(err, CS_EINVAL, "more than %d gradient reductions in a block",
                            SIM_MOST_ENDS);
-        w->reduce.end[w->reduce.n_ends++] = w->item_slot[i];
+        w->list[SIM_LIST_REDUCE].end[w->list[SIM_LIST_REDUCE].n_ends++] = w->item_slot[i];
     }
 done:
     return status;
 }
 
 /* One slot for the latest of several ends; -1 when there is none. */
-static int16_t join(sim_lower_work *w, const sim_op_list *list)
+static int16_t join(sim_lower_work *w, int which)
 {
+    const sim_op_list *list = &w->list[which];
     sim_op op = {.server = SIM_NO_SERVER, .name = -1};
 
     if (list->n_ends == 0)
@@ -182,7 +146,7 @@ static int16_t join(sim_lower_work *w, const sim_op_list *list)
         op.dep[1] = list->end[i];
         op.n_deps = 2;
         op.out = sim__new_slot(w, WL_DP);
-        sim__push(w, &w->out, &op);
+        sim__push(w, &w->list[SIM_LIST_OUT], &op);
         sim__set_dep(&op, op.out);
     }
     return op.dep[0];
@@ -191,9 +155,9 @@ static int16_t join(sim_lower_work *w, const sim_op_list *list)
 /* Just in time: the block's own weights are gathered before anything else of it. */
 static void put_own_gather(sim_lower_work *w)
 {
-    merge_list(w, &w->gather, true);
-    w->weights_slot = join(w, &w->gather);
-    w->gather.n_ends = 0;
+    sim__merge_background(w, true);
+    w->weights_slot = join(w, SIM_LIST_GATHER);
+    w->list[SIM_LIST_GATHER].n_ends = 0;
 }
 
 static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_error *err)
@@ -206,28 +170,62 @@ static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_e
     sim__set_dep(&op, output);
     if (w->last_compute >= 0) /* an action sends when it is over */
         op.dep[op.n_deps++] = w->last_compute;
-    CS_TRY(put_urgent(w, timed, 1, &op, WL_PP, sent, err));
+    CS_TRY(sim__put_collective(w, SIM_LIST_OUT, timed, 1, &op, WL_PP, sent, err));
 done:
     return status;
 }
 
-/* Network operations of the foreground, counted ahead for the even spread. */
-static cs_status count_urgent(sim_lower_work *w, const wl_pass *pass, cs_error *err)
+/* Dimensions that the reductions left before this pass use. */
+static cs_status find_reduce_dims(sim_lower_work *w, const wl_pass *pass, cs_error *err)
 {
     cs_status status = CS_OK;
     const sim_timed *timed;
+
+    for (size_t i = 0; pass != NULL && i < pass->n; i++) {
+        if (!pass->item[i].background)
+            continue;
+        CS_TRY(time_item(w, &pass->item[i], &timed, err));
+        w->dims[SIM_LIST_REDUCE] |= timed->dims;
+    }
+done:
+    return status;
+}
+
+static cs_status find_gather_dims(sim_lower_work *w, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const wl_block *block = &w->l->job->program->block[w->context.gather.block];
+    const sim_timed *timed;
+
+    for (size_t i = 0; w->context.gather.kind != SIM_PASS_NONE && i < block->n_gathers; i++) {
+        CS_TRY(time_gather(w, &block->gather[i], &timed, err));
+        w->dims[SIM_LIST_GATHER] |= timed->dims;
+    }
+done:
+    return status;
+}
+
+/* Dimensions of the foreground, and how many of its operations meet the background there: the
+ * background is spread evenly among these. */
+static cs_status find_urgent(sim_lower_work *w, const wl_pass *pass, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const sim_timed *timed;
+    unsigned background = w->dims[SIM_LIST_GATHER] | w->dims[SIM_LIST_REDUCE];
+    size_t chunks = (size_t)w->l->job->network->chunks;
 
     for (size_t i = 0; pass != NULL && i < pass->n; i++) {
         const wl_item *item = &pass->item[i];
         if (item->kind == WL_COMPUTE || !sim__pass_takes((sim_pass_kind)w->context.self.kind, item))
             continue;
         CS_TRY(time_item(w, item, &timed, err));
-        w->urgent +=
-            timed->n_phases == 0 ? 1 : timed->n_phases * (size_t)w->l->job->network->chunks;
+        w->dims[SIM_LIST_OUT] |= timed->dims;
+        w->urgent += (timed->dims & background) != 0 ? timed->n_phases * chunks : 0;
     }
     if (w->context.send != 0) {
         CS_TRY(sim__timed_boundary(&w->l->timing, w->context.send == 2, &timed, err));
-        w->urgent += timed->n_phases == 0 ? 1 : timed->n_phases;
+        w->dims[SIM_LIST_OUT] |= timed->dims;
+        w->urgent += (timed->dims & background) != 0 ? timed->n_phases : 0;
     }
 done:
     return status;
@@ -272,9 +270,9 @@ static cs_status reserve(sim_lower_work *w, const wl_pass *pass, cs_error *err)
     }
     if (!ok)
         return cs_fail(err, CS_ENOMEM, "operations of a block");
-    w->out.op = l->room[SIM_LIST_OUT];
-    w->gather.op = l->room[SIM_LIST_GATHER];
-    w->reduce.op = l->room[SIM_LIST_REDUCE];
+    w->list[SIM_LIST_OUT].op = l->room[SIM_LIST_OUT];
+    w->list[SIM_LIST_GATHER].op = l->room[SIM_LIST_GATHER];
+    w->list[SIM_LIST_REDUCE].op = l->room[SIM_LIST_REDUCE];
     w->cause = l->cause_room;
     w->item_slot = l->item_room;
     return CS_OK;
@@ -309,19 +307,21 @@ static cs_status keep_readers(sim_lower_work *w, sim_lowered *out, cs_error *err
 /* Copies the finished lists to the pool. */
 static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
 {
-    sim_op *op = sim__pool_alloc(&w->l->pool, (w->out.n + 1) * sizeof *op);
+    sim_op *op = sim__pool_alloc(&w->l->pool, (w->list[SIM_LIST_OUT].n + 1) * sizeof *op);
     uint8_t *cause = sim__pool_alloc(&w->l->pool, w->n_slots);
+    sim_flow *flow = sim__pool_alloc(&w->l->pool, (w->n_flows + 1) * sizeof *flow);
 
-    if (op == NULL || cause == NULL)
+    if (op == NULL || cause == NULL || flow == NULL)
         return cs_fail(err, CS_ENOMEM, "operations of a block");
-    memcpy(op, w->out.op, w->out.n * sizeof *op);
+    memcpy(op, w->list[SIM_LIST_OUT].op, w->list[SIM_LIST_OUT].n * sizeof *op);
     memcpy(cause, w->cause, w->n_slots);
+    memcpy(flow, w->flow, w->n_flows * sizeof *flow);
     out->op = op;
-    out->n = w->out.n;
+    out->n = w->list[SIM_LIST_OUT].n;
     out->slot_cause = cause;
     out->n_slots = w->n_slots;
     out->n_dims = w->l->job->network->n_dims;
-    out->n_terms = w->n_terms;
+    out->flow = flow;
     out->compute = w->compute;
     out->sent_bytes = w->sent_bytes;
     out->total_s = w->total_s;
@@ -345,12 +345,14 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_START */
     (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_INPUT */
     (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_WEIGHTS */
-    CS_TRY(count_urgent(&w, pass, err));
+    CS_TRY(find_gather_dims(&w, err));
+    CS_TRY(find_reduce_dims(&w, sim__pass_of(l->job, context.reduce), err));
+    CS_TRY(find_urgent(&w, pass, err));
     CS_TRY(put_gather(&w, err));
     CS_TRY(put_reductions(&w, err));
     out->output = SIM_SLOT_INPUT;
     out->prefetch = (uint8_t)l->job->config->prefetch;
-    if (out->prefetch == 0 && w.gather.n > 0)
+    if (out->prefetch == 0 && w.list[SIM_LIST_GATHER].n > 0)
         put_own_gather(&w);
     if (pass != NULL) {
         CS_TRY(put_items(&w, pass, err));
@@ -360,9 +362,9 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     out->sent = -1;
     if (context.send != 0)
         CS_TRY(put_send(&w, out->output, &out->sent, err));
-    merge_background(&w, true);
-    out->gathered = join(&w, &w.gather);
-    out->reduced = join(&w, &w.reduce);
+    sim__merge_background(&w, true);
+    out->gathered = join(&w, SIM_LIST_GATHER);
+    out->reduced = join(&w, SIM_LIST_REDUCE);
     CS_TRY(keep(&w, out, err));
 done:
     return status;

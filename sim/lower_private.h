@@ -6,7 +6,8 @@
 #include "sim/pool.h"
 #include "sim/timed.h"
 
-enum { SIM_LIST_OUT, SIM_LIST_GATHER, SIM_LIST_REDUCE, SIM_LIST_OWN, SIM_N_LISTS };
+enum { SIM_LIST_OUT, SIM_LIST_GATHER, SIM_LIST_REDUCE, SIM_N_LISTS };
+enum { SIM_MOST_FLOWS = 256 };
 enum { SIM_MOST_CONTEXTS = 512, SIM_CONTEXT_TABLE = 2 * SIM_MOST_CONTEXTS };
 
 typedef struct {
@@ -46,16 +47,18 @@ typedef struct {
     sim_context context;
     uint8_t *cause; /* by slot */
     size_t n_slots;
-    sim_op_list out, gather, reduce;
+    sim_op_list list[SIM_N_LISTS];
     size_t urgent, merged_urgent; /* network operations that something waits for */
     int16_t *item_slot;
     int16_t last_compute; /* slot; -1 none */
     int16_t weights_slot;
     double total_s;
     sim_time compute;
-    size_t n_terms;
     int64_t sent_bytes;
-    double load[SIM_MAX_DIMS]; /* themis: seconds given to each dimension so far */
+    sim_flow flow[SIM_MOST_FLOWS];
+    size_t n_flows;
+    unsigned dims[SIM_N_LISTS]; /* bit sets: dimensions each list uses */
+    double load[SIM_MAX_DIMS];  /* themis: seconds given to each dimension so far */
 } sim_lower_work;
 
 /* A value slot more; `cause` is the axis to blame for waits on it (SIM_WAIT_CAUSES: compute). */
@@ -66,11 +69,14 @@ void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op);
 void sim__set_dep(sim_op *op, int16_t slot);
 /* Whether every operation has a slot of its own (timelines, event-driven runs). */
 bool sim__distinct_slots(const sim_lowering *l);
-/* Chunks of a collective, phase-major, after the inputs in `op` (lower_chunks.c); *end is the slot
- * of its end. */
-CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, sim_op_list *list,
-                                          const sim_timed *timed, size_t chunks, const sim_op *op,
-                                          int cause, int16_t *end, cs_error *err);
+/* Emits background operations whose place is before the next of the urgent ones, or all. */
+void sim__merge_background(sim_lower_work *w, bool all);
+/* A collective in list `which`, after the inputs in `op` (lower_chunks.c); *end is the slot of its
+ * end.  As one flow where its dimensions serve nothing of the other lists, else chunk by chunk,
+ * phase-major; in SIM_LIST_OUT with the background between its chunks. */
+CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *timed,
+                                          size_t chunks, const sim_op *op, int cause, int16_t *end,
+                                          cs_error *err);
 
 /* The wl_pass behind an id; NULL for SIM_PASS_NONE. */
 const wl_pass *sim__pass_of(const sim_job *job, sim_pass_id id);

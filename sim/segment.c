@@ -78,31 +78,11 @@ void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const si
     memo->n++;
 }
 
-void sim__state_shift(sim_state *state, sim_time by)
-{
-    state->compute += by;
-    for (size_t d = 0; d < SIM_MAX_DIMS; d++)
-        state->server[d] += by;
-    state->input += by;
-    for (size_t i = 0; i < SIM_MOST_PREFETCH; i++)
-        state->gathered[i] += by;
-    state->reduced += by;
-    state->busy_until += by;
-}
-
-sim_state sim__state_relative(const sim_state *state)
-{
-    sim_state relative = *state;
-    sim__state_shift(&relative, -state->compute);
-    return relative;
-}
-
 /* a + k * (b - a), by component; the cause is that of `a`. */
 static sim_state state_on_line(const sim_state *a, const sim_state *b, int64_t k)
 {
     sim_state x = *a;
 
-    x.compute += k * (b->compute - a->compute);
     for (size_t d = 0; d < SIM_MAX_DIMS; d++)
         x.server[d] += k * (b->server[d] - a->server[d]);
     x.input += k * (b->input - a->input);
@@ -138,7 +118,7 @@ static void account_add_series(sim_account *total, const sim_account *first,
     total->sent_bytes += series(first->sent_bytes, second->sent_bytes, j);
 }
 
-static void report(const sim_runner *runner, const sim_lowered *pass)
+static void report(const sim_runner *runner, const sim_lowered *pass, sim_time clock)
 {
     for (size_t i = 0; i < pass->n; i++) {
         const sim_op *op = &pass->op[i];
@@ -148,32 +128,19 @@ static void report(const sim_runner *runner, const sim_lowered *pass)
                                 .length = op->duration};
         if (op->server == SIM_NO_SERVER || op->duration == 0)
             continue;
-        event.start = runner->times[op->out] - op->duration;
+        event.start = clock + runner->times[op->out] - op->duration;
         runner->timeline(runner->timeline_context, &event);
     }
 }
 
-static uint64_t run_pass(const sim_runner *runner, const sim_lowered *pass, sim_state *state,
-                         sim_account *account, sim_exit *leave)
+static sim_time run_pass(const sim_runner *runner, const sim_lowered *pass, sim_step *step)
 {
+    step->sum = 0;
     if (pass->scheduling == SIM_PROGRAM)
-        return sim__block_run(pass, state, account, leave, runner->times);
-    sim__block_run_events(pass, state, account, leave, runner->times, runner->room);
-    return 0;
-}
-
-/* One pass from a state with compute 0, from memory where it was taken before. */
-static sim_step take(const sim_runner *runner, const sim_lowered *pass, uint64_t id,
-                     const sim_state *relative)
-{
-    const sim_step *known = sim__memo_find(runner->memo, id, relative);
-    sim_step step = {.state = *relative};
-
-    if (known != NULL)
-        return *known;
-    step.sum = run_pass(runner, pass, &step.state, &step.account, &step.leave);
-    sim__memo_put(runner->memo, id, relative, &step);
-    return step;
+        return sim__block_run(pass, &step->state, &step->account, &step->leave, runner->times,
+                              &step->sum);
+    return sim__block_run_events(pass, &step->state, &step->account, &step->leave, runner->times,
+                                 runner->room);
 }
 
 /* A run of equal passes in progress. */
@@ -182,82 +149,77 @@ typedef struct {
     const sim_lowered *pass;
     uint64_t id;
     int64_t left;
-    sim_state *state;
+    sim_moment *now;
     sim_account *account;
     sim_exit *leave;
 } run;
 
-static sim_step take_at(const run *r, const sim_state *state)
+/* One pass from a state, from memory where it was taken before. */
+static sim_step take(const run *r, const sim_state *state)
 {
-    sim_state relative = sim__state_relative(state);
-    return take(r->runner, r->pass, r->id, &relative);
+    const sim_step *known = sim__memo_find(r->runner->memo, r->id, state);
+    sim_step step = {.state = *state};
+
+    if (known != NULL)
+        return *known;
+    step.took = run_pass(r->runner, r->pass, &step);
+    sim__memo_put(r->runner->memo, r->id, state, &step);
+    return step;
 }
 
-static sim_state after(const sim_state *state, const sim_step *step)
+/* `times` passes of which the last, `step`, starts at `clock`. */
+static void arrive(run *r, sim_time clock, const sim_step *step, int64_t times)
 {
-    sim_state next = step->state;
-    sim__state_shift(&next, state->compute);
-    return next;
-}
-
-static void leave_at(const run *r, const sim_state *state, const sim_step *step)
-{
-    r->leave->output = state->compute + step->leave.output;
-    r->leave->sent = state->compute + step->leave.sent;
+    r->leave->output = clock + step->leave.output;
+    r->leave->sent = clock + step->leave.sent;
+    r->now->clock = clock + step->took;
+    r->now->state = step->state;
+    r->left -= times;
 }
 
 static void advance(run *r, const sim_step *step)
 {
-    leave_at(r, r->state, step);
     sim__account_add(r->account, &step->account, 1);
-    *r->state = after(r->state, step);
-    r->left--;
+    arrive(r, r->now->clock, step, 1);
 }
 
 /* The state came back: the rest repeats. */
 static void repeat(run *r, const sim_step *step)
 {
-    sim__state_shift(r->state, (r->left - 1) * step->state.compute);
-    sim__account_add(r->account, &step->account, r->left - 1);
-    r->left = 1;
-    advance(r, step);
+    sim__account_add(r->account, &step->account, r->left);
+    arrive(r, r->now->clock + (r->left - 1) * step->took, step, r->left);
 }
 
-/* Whether step j from `at` continues the line through steps `first` and `second`. */
+/* Whether step j from the state `line` continues the line through `first` and `second`. */
 static bool on_line(const sim_step *first, const sim_step *second, const sim_step *step,
-                    const sim_state *expect, const sim_state *reached, int64_t j)
+                    const sim_state *next, int64_t j)
 {
-    return step->sum == first->sum + (uint64_t)j * (second->sum - first->sum) &&
-           sim__state_equal(expect, reached);
+    return step->took == first->took &&
+           step->sum == first->sum + (uint64_t)j * (second->sum - first->sum) &&
+           sim__state_equal(&step->state, next);
 }
 
 /* Tries to take many steps along the line of states through the next two; false when the states
  * do not lie on a line. */
 static bool jump(run *r, const sim_step *first)
 {
-    sim_state x0 = *r->state, x1 = after(&x0, first), x2, line;
-    sim_step second = take_at(r, &x1);
+    const sim_state *x0 = &r->now->state, *x1 = &first->state;
+    sim_step second = take(r, x1);
+    sim_state line = state_on_line(x0, x1, 2);
 
-    x2 = after(&x1, &second);
-    line = state_on_line(&x0, &x1, 2);
-    line.input_cause = x2.input_cause;
-    if (!sim__state_equal(&x2, &line) || x1.input_cause != x2.input_cause)
+    line.input_cause = x1->input_cause;
+    if (second.took != first->took || !sim__state_equal(&second.state, &line))
         return false;
     for (int64_t j = r->left - 1; j >= 3; j /= 2) {
-        sim_state xj = state_on_line(&x0, &x1, j), expect, reached;
+        sim_state at = state_on_line(x0, x1, j), next = state_on_line(x0, x1, j + 1);
         sim_step step;
 
-        xj.input_cause = x1.input_cause;
-        step = take_at(r, &xj);
-        reached = after(&xj, &step);
-        expect = state_on_line(&x0, &x1, j + 1);
-        expect.input_cause = x1.input_cause;
-        if (!on_line(first, &second, &step, &expect, &reached, j))
+        at.input_cause = next.input_cause = x1->input_cause;
+        step = take(r, &at);
+        if (!on_line(first, &second, &step, &next, j))
             continue;
-        leave_at(r, &xj, &step);
         account_add_series(r->account, &first->account, &second.account, j);
-        *r->state = reached;
-        r->left -= j + 1;
+        arrive(r, r->now->clock + j * first->took, &step, j + 1);
         return true;
     }
     return false;
@@ -265,29 +227,30 @@ static bool jump(run *r, const sim_step *first)
 
 static void run_unrolled(run *r)
 {
-    for (; r->left > 0; r->left--) {
-        (void)run_pass(r->runner, r->pass, r->state, r->account, r->leave);
+    while (r->left > 0) {
+        sim_step step = {.state = r->now->state};
+        step.took = run_pass(r->runner, r->pass, &step);
         if (r->runner->timeline != NULL)
-            report(r->runner, r->pass);
+            report(r->runner, r->pass, r->now->clock);
+        advance(r, &step);
     }
 }
 
 cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, uint64_t id,
-                           int64_t n, sim_state *state, sim_account *account, sim_exit *leave,
+                           int64_t n, sim_moment *now, sim_account *account, sim_exit *leave,
                            cs_error *err)
 {
-    run r = {runner, pass, id, n, state, account, leave};
+    run r = {runner, pass, id, n, now, account, leave};
 
-    if (SIM_S(state->compute) + (double)n * pass->total_s > SIM_S(SIM_TIME_MAX))
+    if (SIM_S(now->clock) + (double)n * pass->total_s > SIM_S(SIM_TIME_MAX))
         return cs_fail(err, CS_EINVAL, "the iteration takes longer than %g s", SIM_S(SIM_TIME_MAX));
     if (runner->memo == NULL) {
         run_unrolled(&r);
         return CS_OK;
     }
     while (r.left > 0) {
-        sim_step step = take_at(&r, r.state);
-        sim_state relative = sim__state_relative(r.state), next = sim__state_relative(&step.state);
-        if (sim__state_equal(&relative, &next))
+        sim_step step = take(&r, &now->state);
+        if (sim__state_equal(&step.state, &now->state))
             repeat(&r, &step);
         else if (r.left < 4 || pass->scheduling != SIM_PROGRAM || !jump(&r, &step))
             advance(&r, &step);

@@ -6,8 +6,16 @@
 
 #include "sim/lower.h"
 
-/* What a pass, or an action, does from a state whose `compute` is 0. */
+/* A state and the time of its last compute operation. */
 typedef struct {
+    sim_time clock;
+    sim_state state;
+} sim_moment;
+
+/* What a pass, or an action, does from a state: how long until its last compute operation ended,
+ * the state then, and when its output left, relative to its start. */
+typedef struct {
+    sim_time took;
     sim_state state;
     sim_account account;
     sim_exit leave;
@@ -20,14 +28,11 @@ typedef struct sim_memo sim_memo;
 sim_memo *sim__memo_create(void); /* NULL when out of memory */
 void sim__memo_destroy(sim_memo *memo);
 void sim__memo_reset(sim_memo *memo);
-/* NULL when not there.  `state` has compute 0. */
+/* NULL when not there. */
 const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state);
 /* Forgets silently when full. */
 void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const sim_step *step);
 
-/* The state with every time relative to its `compute`, and back. */
-sim_state sim__state_relative(const sim_state *state);
-void sim__state_shift(sim_state *state, sim_time by);
 bool sim__state_equal(const sim_state *a, const sim_state *b);
 void sim__account_add(sim_account *total, const sim_account *part, sim_time times);
 
@@ -42,9 +47,10 @@ typedef struct {
     int32_t stage;
 } sim_runner;
 
-/* Runs `n` >= 1 equal passes one after another. *leave is that of the last. */
+/* Runs `n` >= 1 equal passes one after another. *leave is that of the last,
+ * absolute. */
 CS_MUST_USE cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass,
-                                       uint64_t id, int64_t n, sim_state *state,
+                                       uint64_t id, int64_t n, sim_moment *now,
                                        sim_account *account, sim_exit *leave, cs_error *err);
 
 #endif

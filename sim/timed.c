@@ -36,6 +36,7 @@ static cs_status time_phases(const sim_phases *phases, sim_timed *out, cs_error 
 
     out->n_phases = phases->n;
     for (size_t i = 0; i < phases->n; i++) {
+        out->dims |= 1u << phase[i].dim | phase[i].other_dims;
         out->phase[i].server = (uint8_t)(1 + phase[i].dim);
         out->phase[i].bytes = llround(phase[i].bytes);
         out->phase[i].others = (uint8_t)phase[i].other_dims;

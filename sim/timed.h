@@ -19,6 +19,7 @@ typedef struct {
 /* Phases of one distinct collective; durations are of one chunk. */
 typedef struct {
     sim_collective_key key;
+    unsigned dims; /* bit set of the dimensions it uses */
     size_t n_phases;
     struct {
         uint8_t server, others;

@@ -33,6 +33,11 @@ static wl_item random_item(cs_rng *rng, size_t index, bool backward)
     static const uint8_t kinds[] = {WL_ALL_REDUCE, WL_REDUCE_SCATTER, WL_ALL_GATHER, WL_ALL_TO_ALL};
     wl_item item = {.n_deps = 1, .op = (int16_t)index, .axis = WL_TP, .group = WL_GROUP(WL_TP)};
 
+    if (below(rng, 3) == 0) {
+        item.group = WL_GROUP(WL_SP);
+        item.axis = WL_SP;
+    }
+
     item.dep[0] =
         index == 0 || below(rng, 4) == 0 ? WL_DEP_INPUT : (int16_t)(below(rng, (int)index));
     if (below(rng, 3) == 0) {
@@ -112,17 +117,17 @@ static void random_stages(cs_rng *rng, random_job *job)
 
 static void random_job_make(cs_rng *rng, random_job *job)
 {
-    static const int64_t splits[][3] = {{4, 16, 1}, {16, 4, 1}, {4, 4, 4},
-                                        {8, 4, 2},  {2, 32, 1}, {1, 32, 2}};
+    static const int64_t splits[][4] = {{4, 16, 1, 1}, {16, 2, 1, 2}, {4, 4, 4, 1}, {8, 2, 2, 2},
+                                        {2, 8, 1, 4},  {1, 32, 2, 1}, {4, 2, 2, 4}, {4, 4, 1, 4}};
     static const char *const orders[] = {"tp sp ep dp pp", "dp tp sp ep pp", "pp tp dp sp ep"};
-    const int64_t *split = splits[below(rng, 6)];
+    const int64_t *split = splits[below(rng, 8)];
     cs_error err;
 
     memset(job, 0, sizeof *job);
     job->config = (wl_config){.tp = split[0],
                               .dp = split[1],
                               .pp = split[2],
-                              .sp = 1,
+                              .sp = split[3],
                               .ep = 1,
                               .reshard = 1,
                               .sharding = below(rng, 4),
@@ -130,7 +135,7 @@ static void random_job_make(cs_rng *rng, random_job *job)
                               .schedule = below(rng, 2) ? WL_1F1B : WL_GPIPE};
     if (below(rng, 4) == 0)
         job->config.schedule = WL_ZB_H1;
-    job->mesh = (sim_mesh){{split[0], 1, 1, split[1], split[2]}};
+    job->mesh = (sim_mesh){{split[0], split[3], 1, split[1], split[2]}};
     job->device = (sim_device){.peak = 1e15, .memory_bandwidth = 1e12, .efficiency = 1};
     assert_int_equal(sim_order_parse(orders[below(rng, 3)], &job->order, &err), CS_OK);
     random_network(rng, job);
