@@ -35,7 +35,7 @@ bool psa__same(double a, double b)
 {
     if (a == b)
         return true;
-    if (is_whole(a) && is_whole(b))
+    if ((is_whole(a) && is_whole(b)) || !isfinite(a) || !isfinite(b))
         return false;
     return fabs(a - b) <= ROUNDING * fmax(fabs(a), fabs(b));
 }

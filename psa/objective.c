@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_OBJECTIVES 100
+#define MAX_BUILT_IN   32
 
 /* The reward printed in the COSMIC paper (arXiv 2505.15020): latency in ns, bandwidth in GB/s. */
 #define PAPER_REWARD "paper_reward"
@@ -66,26 +67,41 @@ done:
     return status;
 }
 
-/* The paper's reward can be asked for by name wherever its names exist. */
+/* Adds an objective that the file does not list, unless it uses the name itself. */
+static cs_status add_one(psa_schema *schema, const char *name, const char *text, bool maximize,
+                         cs_error *err)
+{
+    psa__objective *o = &schema->objective[schema->n_all_objectives];
+
+    for (size_t i = 0; i < schema->n_objectives; i++)
+        if (strcmp(schema->objective[i].name, name) == 0)
+            return CS_OK;
+    *o = (psa__objective){.name = name, .text = text, .maximize = maximize};
+    schema->n_all_objectives++;
+    return compile_objective(schema, o, NULL, err);
+}
+
+/* Every result, the bandwidth and the paper's reward can be asked for by name. */
 static cs_status add_built_in(psa_schema *schema, cs_error *err)
 {
-    psa__objective *o = &schema->objective[schema->n_objectives];
     const psa_tables *tables = schema->tables;
+    cs_status status = CS_OK;
     bool latency = false;
 
     schema->n_all_objectives = schema->n_objectives;
-    for (size_t i = 0; i < schema->n_objectives; i++)
-        if (strcmp(schema->objective[i].name, PAPER_REWARD) == 0)
-            return CS_OK;
-    for (size_t i = 0; i < tables->n_results; i++)
-        latency = latency || strcmp(tables->results[i].name, "latency") == 0;
-    if (!latency || psa__field_find(tables, "network.bandwidth", 17) == SIZE_MAX)
+    for (size_t i = 0; i < tables->n_results; i++) {
+        const char *name = tables->results[i].name;
+        const bool maximize = strncmp(name, "tokens", 6) == 0 || strcmp(name, "mfu") == 0;
+        latency = latency || strcmp(name, "latency") == 0;
+        CS_TRY(add_one(schema, name, name, maximize, err));
+    }
+    if (psa__field_find(tables, "network.bandwidth", 17) == SIZE_MAX)
         return CS_OK;
-    o->name = PAPER_REWARD;
-    o->text = PAPER_REWARD_TEXT;
-    o->maximize = true;
-    schema->n_all_objectives++;
-    return compile_objective(schema, o, NULL, err);
+    CS_TRY(add_one(schema, "bandwidth", "sum(network.bandwidth)", false, err));
+    if (latency)
+        CS_TRY(add_one(schema, PAPER_REWARD, PAPER_REWARD_TEXT, true, err));
+done:
+    return status;
 }
 
 cs_status psa__load_objectives(psa_schema *schema, const cs_node *node, cs_error *err)
@@ -98,7 +114,8 @@ cs_status psa__load_objectives(psa_schema *schema, const cs_node *node, cs_error
     if (node != NULL && (n == 0 || n > MAX_OBJECTIVES))
         return cs_doc_fail(schema->doc, node, err, "expected 1 to %d objectives, found %zu",
                            MAX_OBJECTIVES, n);
-    schema->objective = cs_arena_alloc(schema->arena, (n + 1) * sizeof *schema->objective);
+    schema->objective = cs_arena_alloc(schema->arena, (n + schema->tables->n_results + 2) *
+                                                          sizeof *schema->objective);
     if (schema->objective == NULL)
         return no_memory(err);
     for (size_t i = 0; i < n; i++) {
@@ -134,10 +151,10 @@ bool psa_schema_objective_maximize(const psa_schema *schema, size_t i)
 cs_status psa_schema_find_objective(const psa_schema *schema, const char *name, size_t *out,
                                     cs_error *err)
 {
-    const char *names[MAX_OBJECTIVES + 1];
+    const char *names[MAX_OBJECTIVES + MAX_BUILT_IN];
     char near[128];
 
-    for (size_t i = 0; i < schema->n_all_objectives; i++) {
+    for (size_t i = 0; i < schema->n_all_objectives && i < CS_COUNT(names); i++) {
         names[i] = schema->objective[i].name;
         if (strcmp(names[i], name) == 0) {
             *out = i;

@@ -8,6 +8,7 @@
  * marks what the pinned value allows, and going down it again cannot fail. */
 #include "psa/space_private.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct {
 
 static double distance(const psa_space *space, const psa__net *net, int32_t a, int32_t b)
 {
-    double x, y;
+    double x, y, d;
 
     if (a == b || b < 0)
         return 0;
@@ -35,7 +36,8 @@ static double distance(const psa_space *space, const psa__net *net, int32_t a, i
         return 1;
     x = net->value[a];
     y = net->value[b];
-    return x > 0 && y > 0 ? fabs(log2(x / y)) : fabs(x - y);
+    d = x > 0 && y > 0 ? fabs(log2(x / y)) : fabs(x - y);
+    return isfinite(d) ? d : DBL_MAX; /* partial results may be infinite or no number */
 }
 
 /* A value of a group in order of distance; equal ones in a rotated order. */
