@@ -47,12 +47,13 @@ void cs_arena_destroy(cs_arena *arena)
 static chunk *add_chunk(cs_arena *arena, size_t size)
 {
     size_t bytes = size > arena->next_size ? size : arena->next_size;
-    chunk *c = calloc(1, sizeof *c + bytes);
+    chunk *c = malloc(sizeof *c + bytes);
 
     if (c == NULL)
         return NULL;
     if (arena->next_size < LARGEST_CHUNK)
         arena->next_size *= 2;
+    c->used = 0;
     c->size = bytes;
     c->next = arena->head;
     arena->head = c;
@@ -64,7 +65,7 @@ void *cs_arena_alloc(cs_arena *arena, size_t size)
     chunk *c = arena->head;
     void *out;
 
-    if (size > SIZE_MAX / 2)
+    if (size > SIZE_MAX / 4)
         return NULL;
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (arena->limit != 0 && (size > arena->limit || arena->total > arena->limit - size))
@@ -77,7 +78,7 @@ void *cs_arena_alloc(cs_arena *arena, size_t size)
     out = c->bytes + c->used;
     c->used += size;
     arena->total += size;
-    return out;
+    return memset(out, 0, size);
 }
 
 char *cs_arena_strndup(cs_arena *arena, const char *text, size_t length)

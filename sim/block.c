@@ -20,42 +20,48 @@ typedef struct {
     sim_time compute, busy_until;
     sim_time *server; /* by dimension */
     sim_time *times;
-    int64_t input_cause;
     uint64_t sum;
     sim_account *account;
 } sweep;
 
-sim_time sim__op_arrival(const sim_lowered *pass, const sim_op *op, const sim_time *times,
-                         int64_t input_cause, int64_t *cause)
+sim_time sim__op_arrival(const sim_op *op, const sim_time *times, int *slot)
 {
     sim_time latest = 0;
 
-    for (size_t i = 0; i < op->n_deps; i++) {
-        int slot = op->dep[i];
-        if (times[slot] <= latest)
-            continue;
-        latest = times[slot];
-        *cause = slot == SIM_SLOT_INPUT ? input_cause : pass->slot_cause[slot];
-    }
+    for (size_t i = 0; i < op->n_deps; i++)
+        if (times[op->dep[i]] > latest) {
+            *slot = op->dep[i];
+            latest = times[*slot];
+        }
     return latest;
 }
 
-static sim_time arrival(const sweep *s, const sim_op *op, int64_t *cause)
+void sim__book_wait(const sim_lowered *pass, const sim_state *state, sim_time from, sim_time until,
+                    int slot, sim_account *account)
 {
-    return sim__op_arrival(s->pass, op, s->times, s->input_cause, cause);
+    int64_t cause = slot == SIM_SLOT_REDUCED ? WL_DP
+                    : slot == SIM_SLOT_INPUT ? state->input_cause
+                                             : pass->slot_cause[slot] & SIM_CAUSE_MASK;
+
+    if (slot > SIM_SLOT_INPUT && (pass->slot_cause[slot] & SIM_OF_INPUT) != 0 &&
+        state->input > from) {
+        account->wait[state->input_cause] += state->input - from;
+        from = state->input;
+    }
+    account->wait[cause] += until - from;
 }
 
-static void run_compute(sweep *s, const sim_op *op, sim_time reduced)
+static void run_compute(sweep *s, const sim_op *op, const sim_state *state)
 {
-    int64_t cause = WL_DP;
-    sim_time ready = arrival(s, op, &cause);
+    int slot = SIM_SLOT_REDUCED;
+    sim_time ready = sim__op_arrival(op, s->times, &slot);
 
-    if (op->gated && reduced > ready) {
-        ready = reduced;
-        cause = WL_DP;
+    if (op->gated && state->reduced > ready) {
+        ready = state->reduced;
+        slot = SIM_SLOT_REDUCED;
     }
     if (ready > s->compute) {
-        s->account->wait[cause] += ready - s->compute;
+        sim__book_wait(s->pass, state, s->compute, ready, slot, s->account);
         s->compute = ready;
     }
     s->compute += op->duration;
@@ -88,8 +94,8 @@ static void run_network(sweep *s, const sim_op *op)
 
 static void join(sweep *s, const sim_op *op)
 {
-    int64_t cause;
-    s->times[op->out] = arrival(s, op, &cause);
+    int slot;
+    s->times[op->out] = sim__op_arrival(op, s->times, &slot);
 }
 
 /* The next block's weights move to the front; those gathered here are `prefetch` blocks ahead. */
@@ -108,8 +114,9 @@ static void shift_gathers(const sim_lowered *pass, sim_time here, sim_time compu
 void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_until,
                       const sim_time *times, sim_state *state, sim_exit *leave)
 {
-    int64_t cause =
-        pass->output == SIM_SLOT_INPUT ? state->input_cause : pass->slot_cause[pass->output];
+    int64_t cause = pass->output == SIM_SLOT_INPUT
+                        ? state->input_cause
+                        : pass->slot_cause[pass->output] & SIM_CAUSE_MASK;
 
     leave->output = later(compute, times[pass->output]);
     leave->sent = pass->sent < 0 ? leave->output : times[pass->sent];
@@ -177,7 +184,7 @@ static void run_flow(sweep *s, const sim_op *op)
 sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
                         sim_exit *leave, sim_time *times, uint64_t *sum)
 {
-    sweep s = {pass, 0, state->busy_until, state->server, times, state->input_cause, 0, account};
+    sweep s = {pass, 0, state->busy_until, state->server, times, 0, account};
 
     times[SIM_SLOT_START] = 0;
     times[SIM_SLOT_INPUT] = state->input;
@@ -185,7 +192,7 @@ sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
     for (size_t i = 0; i < pass->n; i++) {
         const sim_op *op = &pass->op[i];
         if (op->server == 0)
-            run_compute(&s, op, state->reduced);
+            run_compute(&s, op, state);
         else if (op->server == SIM_FLOW)
             run_flow(&s, op);
         else if (op->server != SIM_NO_SERVER)

@@ -19,7 +19,7 @@
 #include "sim/sim.h"
 
 /* Who is to blame for a wait of the compute stream: an axis, or another stage. */
-enum { SIM_WAIT_REMOTE = WL_N_AXES, SIM_WAIT_CAUSES };
+enum { SIM_WAIT_REMOTE = WL_N_AXES, SIM_WAIT_CAUSES, SIM_OF_INPUT = 0x80, SIM_CAUSE_MASK = 0x7f };
 
 /* Blocks whose weights can be gathered ahead. */
 enum { SIM_MOST_PREFETCH = 8 };
@@ -82,12 +82,14 @@ typedef struct {
     size_t n;
     size_t n_slots, n_dims;
     const sim_flow *flow;
-    const uint8_t *slot_cause; /* axis that made the slot; compute results: SIM_WAIT_CAUSES */
-    int16_t output;            /* slot of the block's output */
-    int16_t gathered;          /* slot of the prefetched weights; -1 none */
-    uint8_t prefetch;          /* blocks they are ahead; 0: gathered just in time */
-    int16_t reduced;           /* slot of the reductions run here; -1 none */
-    int16_t sent;              /* slot of the boundary transfer; -1 none */
+    /* Axis that made the slot (compute results: SIM_WAIT_CAUSES), with SIM_OF_INPUT for collectives
+     * that wait for the input of the block. */
+    const uint8_t *slot_cause;
+    int16_t output;   /* slot of the block's output */
+    int16_t gathered; /* slot of the prefetched weights; -1 none */
+    uint8_t prefetch; /* blocks they are ahead; 0: gathered just in time */
+    int16_t reduced;  /* slot of the reductions run here; -1 none */
+    int16_t sent;     /* slot of the boundary transfer; -1 none */
     /* Ops that read slot s: reader[reader_start[s] .. reader_start[s+1]); NULL under `program`. */
     const int32_t *reader_start, *reader;
     int32_t scheduling; /* sim_scheduling */
@@ -120,9 +122,13 @@ size_t sim__events_bytes(const sim_lowered *pass);
 /* Shared by both: the state after a pass that took `compute`, from the slots' times. */
 void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_until,
                       const sim_time *times, sim_state *state, sim_exit *leave);
-/* Latest of an operation's inputs, and who made it. */
-sim_time sim__op_arrival(const sim_lowered *pass, const sim_op *op, const sim_time *times,
-                         int64_t input_cause, int64_t *cause);
+/* Latest of an operation's inputs, and which slot that is. */
+sim_time sim__op_arrival(const sim_op *op, const sim_time *times, int *slot);
+/* Books a wait of compute from `from` to `until` on what arrived last (slot, or SIM_SLOT_REDUCED);
+ * where that is a collective of the awaited input, the time until the input came is the input's. */
+enum { SIM_SLOT_REDUCED = -1 };
+void sim__book_wait(const sim_lowered *pass, const sim_state *state, sim_time from, sim_time until,
+                    int slot, sim_account *account);
 
 struct sim_job;
 struct sim_context;

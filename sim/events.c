@@ -33,9 +33,9 @@ static void finish(events *e, int32_t index, sim_time at);
 static void arrive(events *e, int32_t index)
 {
     const sim_op *op = &e->pass->op[index];
-    int64_t cause;
+    int slot;
 
-    e->ready[index] = sim__op_arrival(e->pass, op, e->times, 0, &cause);
+    e->ready[index] = sim__op_arrival(op, e->times, &slot);
     if (op->gated && e->reduced > e->ready[index])
         e->ready[index] = e->reduced;
     if (op->server == SIM_NO_SERVER)
@@ -120,22 +120,22 @@ static void find_next_compute(events *e)
 static void start_compute(events *e)
 {
     const sim_op *op;
-    int64_t cause = WL_DP;
+    int slot = SIM_SLOT_REDUCED;
     sim_time ready;
 
     if (e->running[0] >= 0 || (size_t)e->next_compute >= e->pass->n ||
         e->missing[e->next_compute] > 0)
         return;
     op = &e->pass->op[e->next_compute];
-    ready = sim__op_arrival(e->pass, op, e->times, e->state->input_cause, &cause);
+    ready = sim__op_arrival(op, e->times, &slot);
     if (op->gated && e->reduced > ready) {
         ready = e->reduced;
-        cause = WL_DP;
+        slot = SIM_SLOT_REDUCED;
     }
     if (ready > e->now)
         return;
     if (ready > e->compute) {
-        e->account->wait[cause] += ready - e->compute;
+        sim__book_wait(e->pass, e->state, e->compute, ready, slot, e->account);
         e->compute = ready;
     }
     e->running[0] = e->next_compute++;

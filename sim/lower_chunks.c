@@ -183,6 +183,9 @@ cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *tim
     chunk_writer cw = {timed, chunks, sim__distinct_slots(w->l) ? timed->n_phases : 1, w->n_slots};
     sim_timed own;
 
+    for (size_t i = 0; i < op->n_deps; i++)
+        if (op->dep[i] == SIM_SLOT_INPUT || (w->cause[op->dep[i]] & SIM_OF_INPUT) != 0)
+            cause |= SIM_OF_INPUT;
     *end = sim__new_slot(w, cause);
     if (timed->n_phases == 0) {
         sim_op none = *op;
