@@ -142,6 +142,9 @@ typedef struct {
     char *dir, *study;
     bool made_dir; /* created here: removed again when nothing was written */
 } cli_place;
+/* Only the folder: --out, or the next free results/<name>-NNN/. */
+CS_MUST_USE cs_status cli_place_folder(const cli_context *cli, const char *name, cli_place *place,
+                                       cs_error *err);
 /* Decides it from --out and --study, or takes the next free results/<name>-NNN/; makes the folder
  * and proves that it can be written. */
 CS_MUST_USE cs_status cli_place_make(const cli_context *cli, const char *name, cli_place *place,

@@ -9,7 +9,7 @@
 #include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_report;
+    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_compare, cli_report;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,

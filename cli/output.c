@@ -207,22 +207,36 @@ static cs_status refuse_existing(const cli_context *cli, const char *study, cs_e
                    study);
 }
 
+cs_status cli_place_folder(const cli_context *cli, const char *name, cli_place *place,
+                           cs_error *err)
+{
+    const char *out = cli->args.out;
+    cs_status status = CS_OK;
+
+    memset(place, 0, sizeof *place);
+    if (out != NULL) {
+        CS_TRY(make_dirs(out, &place->made_dir, err));
+        place->dir = strdup(out);
+        if (place->dir == NULL)
+            CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
+    } else {
+        CS_TRY(next_free(name, place, err));
+    }
+    CS_TRY(prove_writable(place->dir, err));
+done:
+    if (status != CS_OK)
+        cli_place_fini(place);
+    return status;
+}
+
 cs_status cli_place_make(const cli_context *cli, const char *name, cli_place *place, cs_error *err)
 {
     const cli_args *args = &cli->args;
     cs_status status = CS_OK;
 
     memset(place, 0, sizeof *place);
-    if (args->out != NULL) {
-        CS_TRY(make_dirs(args->out, &place->made_dir, err));
-        place->dir = strdup(args->out);
-        if (place->dir == NULL)
-            CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
-    } else if (args->study == NULL) {
-        CS_TRY(next_free(name, place, err));
-    }
-    if (place->dir != NULL)
-        CS_TRY(prove_writable(place->dir, err));
+    if (args->out != NULL || args->study == NULL)
+        CS_TRY(cli_place_folder(cli, name, place, err));
     if (args->study != NULL)
         CS_TRY(check_study_folder(args->study, err));
     place->study = args->study != NULL ? strdup(args->study) : cli_place_file(place, "study.db");

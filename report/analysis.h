@@ -55,6 +55,18 @@ typedef struct {
 CS_MUST_USE cs_status report_front_collect(const search_study *study, const char *names,
                                            report_front *out, cs_error *err);
 void report_front_fini(report_front *front);
+/* Knobs whose values differ from the row before, as "workload.dp 8 -> 16; ..."; "" for the first.
+ */
+void report_front_changes(const report_front *front, size_t row, char *text, size_t size);
+/* The front with its criteria, its knee and what changes from row to row; the caller owns it. */
+cs_json *report_front_json(const report_front *front, const char *command);
+/* Writes it in one of the formats; CSV has the columns of `trials`. */
+CS_MUST_USE cs_status report_front_write(const report_front *front, const char *command,
+                                         report_format format, FILE *out, cs_error *err);
+/* The criteria of a front when none were named: what it is drawn over by default, "latency,
+ * network_cost", or "latency,peak_memory" where nothing has a price.  Like report_front_collect. */
+CS_MUST_USE cs_status report_front_collect_default(const search_study *study, report_front *out,
+                                                   cs_error *err);
 
 /* ---- limits ---- */
 

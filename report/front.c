@@ -366,6 +366,19 @@ done:
     return status;
 }
 
+cs_status report_front_collect_default(const search_study *study, report_front *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(report_front_collect(study, "latency,network_cost", out, err));
+    if (out->n == 0) { /* a network without a price */
+        report_front_fini(out);
+        CS_TRY(report_front_collect(study, "latency,peak_memory", out, err));
+    }
+done:
+    return status;
+}
+
 void report_front_fini(report_front *front)
 {
     free(front->trial);

@@ -10,7 +10,7 @@
 #include "common/json.h"
 #include "search/search.h"
 
-typedef enum { REPORT_TABLE, REPORT_JSON, REPORT_CSV } report_format;
+typedef enum { REPORT_TABLE, REPORT_JSON, REPORT_CSV, REPORT_MARKDOWN } report_format;
 
 /* ---- typed tables ---- */
 

@@ -239,6 +239,36 @@ static cs_status write_people(const report_table *table, FILE *out, cs_error *er
     return CS_OK;
 }
 
+static void put_markdown(const char *text, FILE *out)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '|')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+}
+
+static void write_markdown(const report_table *table, FILE *out)
+{
+    const size_t n = table->n_columns;
+    char text[64];
+
+    for (size_t c = 0; c < n; c++) {
+        fputs(c > 0 ? " | " : "| ", out);
+        put_markdown(table->column[c].title, out);
+    }
+    fputs(" |\n", out);
+    for (size_t c = 0; c < n; c++)
+        fputs(table->column[c].kind == REPORT_TEXT ? "|---" : "|--:", out);
+    fputs("|\n", out);
+    for (size_t i = 0; i < report_table_rows(table) * n; i++) {
+        fputs(i % n > 0 ? " | " : "| ", out);
+        put_markdown(cell_for_people(&table->column[i % n], &table->cell[i], text), out);
+        if (i % n + 1 == n)
+            fputs(" |\n", out);
+    }
+}
+
 static cs_status write_json(const report_table *table, FILE *out, cs_error *err)
 {
     cs_json *rows = report_table_json(table);
@@ -263,6 +293,8 @@ cs_status report_table_write(const report_table *table, report_format format, FI
         CS_TRY(write_json(table, out, err));
     else if (format == REPORT_CSV)
         write_csv(table, out);
+    else if (format == REPORT_MARKDOWN)
+        write_markdown(table, out);
     else
         CS_TRY(write_people(table, out, err));
     if (ferror(out))
