@@ -23,7 +23,6 @@ struct sim__round {
     int64_t reach[N_WAYS];  /* of messages that start at every coordinate */
     double total;           /* bytes, all siblings */
     sim__envelope messages; /* their own lines */
-    void *memory;
 };
 
 bool sim__place_closed(const sim__place *p)
@@ -82,20 +81,21 @@ sim__round *sim__round_create(const sim__place *place)
 {
     size_t n = (size_t)place->N + 1;
     sim__round *r = calloc(1, sizeof *r);
-    double *memory = calloc(n * N_WAYS, sizeof(double) + 2 * sizeof(int64_t));
 
-    if (r == NULL || memory == NULL) {
-        free(r);
-        free(memory);
+    if (r == NULL)
         return NULL;
-    }
-    r->memory = memory;
     r->place = *place;
     r->link_share = share_of_link(place);
+    r->load[0] = calloc(N_WAYS * n, sizeof(double));
+    r->leap[0] = calloc(2 * N_WAYS * n, sizeof(int64_t));
+    if (r->load[0] == NULL || r->leap[0] == NULL) {
+        sim__round_destroy(r);
+        return NULL;
+    }
     for (size_t w = 0; w < N_WAYS; w++) {
-        r->load[w] = memory + w * n;
-        r->leap[w] = (int64_t *)(memory + N_WAYS * n) + w * n;
-        r->land[w] = r->leap[w] + N_WAYS * n;
+        r->load[w] = r->load[0] + w * n;
+        r->leap[w] = r->leap[0] + w * n;
+        r->land[w] = r->leap[0] + (N_WAYS + w) * n;
     }
     return r;
 }
@@ -104,7 +104,8 @@ void sim__round_destroy(sim__round *r)
 {
     if (r == NULL)
         return;
-    free(r->memory);
+    free(r->load[0]);
+    free(r->leap[0]);
     free(r);
 }
 
