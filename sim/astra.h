@@ -72,6 +72,10 @@ CS_MUST_USE cs_status sim_astra_load(const char *network_path, const char *syste
 CS_MUST_USE cs_status sim_astra_network_load(const char *path, sim_astra *out, cs_error *err);
 CS_MUST_USE cs_status sim_astra_system_load(const char *path, sim_astra *out, cs_error *err);
 
+/* The same links as a network of model contention: bandwidth becomes the egress of one NPU, the
+ * algorithm of a dimension that of all-reduce. CS_EINVAL for more than SIM_MAX_DIMS dimensions. */
+CS_MUST_USE cs_status sim_astra_as_network(const sim_astra *astra, sim_network *out, cs_error *err);
+
 /* Parses "ring", "direct4", "oneRing", "halvingDoubling", "doubleBinaryTree"; false for others. */
 bool sim_astra_algorithm_parse(const char *text, sim_astra_algorithm *out);
 /* Parses "Ring", "FullyConnected", "Switch" (and lower case); false for others. */
@@ -91,6 +95,7 @@ typedef struct {
     int64_t bytes;        /* ASTRA-sim's comm_size: the input buffer of one NPU */
     const int64_t *ranks; /* members of a sub-group in ring order; NULL: the whole machine */
     size_t n_ranks;
+    int64_t splits;    /* chunks; 0: as the system says */
     uint32_t involved; /* of the whole machine: bit set of the dimensions it runs on; 0: all */
     sim_astra_backend backend;
     /* Also run the all-gathers by halving-doubling over 3 * 2^k NPUs that ASTRA-sim ends after
