@@ -41,14 +41,19 @@ double psa__operand_value(const psa__build *build, const psa__operand *arg, size
 /* Table of the rows that `keep` marks; `index` (or NULL) gives the value of one more column. */
 CS_MUST_USE cs_status psa__emit_rows(psa__build *build, const psa__step *step, const bool *keep,
                                      int32_t out, const int32_t *index);
-/* Results of a step as indices into their distinct values. The caller frees *value and *index. */
-CS_MUST_USE cs_status psa__index_results(psa__build *build, const psa__step *step, double **value,
-                                         size_t *n, int32_t **index);
+/* Results of a step as indices into their distinct values. */
+typedef struct {
+    double *value; /* ascending, then maybe one that is not a number */
+    size_t n;
+    int32_t *index; /* by row of the step */
+} psa__indexed;
+CS_MUST_USE cs_status psa__index_results(psa__build *build, const psa__step *step,
+                                         psa__indexed *out);
+void psa__indexed_fini(psa__indexed *indexed);
 /* New net that is the function of the step's operands; `alive` (or NULL) says which values may
- * occur.  Renumbers `index`. */
+ * occur.  Renumbers the indices. */
 CS_MUST_USE cs_status psa__emit_function(psa__build *build, const psa__step *step,
-                                         const double *value, size_t n, int32_t *index,
-                                         const bool *alive, int32_t *out);
+                                         psa__indexed *results, const bool *alive, int32_t *out);
 /* The rows where a condition holds become a table. */
 CS_MUST_USE cs_status psa__require_step(psa__build *build, psa__step *step);
 /* The step's result becomes a net. */

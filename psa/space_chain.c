@@ -9,9 +9,7 @@
 /* Partial results of step i: combinations of the values so far with those of psa__operand i. */
 typedef struct {
     psa__step s;
-    double *value;
-    size_t n;
-    int32_t *index;
+    psa__indexed results;
     bool *alive;
 } link;
 
@@ -28,7 +26,7 @@ static bool *live_before(const link *here, size_t n_before)
     bool *alive = calloc(n_before + 1, sizeof *alive);
 
     for (size_t r = 0; alive != NULL && r < here->s.n_rows; r++)
-        if (here->index[r] >= 0 && here->alive[here->index[r]])
+        if (here->results.index[r] >= 0 && here->alive[here->results.index[r]])
             alive[r % n_before] = true;
     return alive;
 }
@@ -37,8 +35,8 @@ static cs_status run_link(psa__build *build, const psa__chain *c, const link *be
                           link *here)
 {
     cs_status status;
-    const double *left = before == NULL ? NULL : before->value;
-    size_t n_left = before == NULL ? psa__operand_card(build, &c->arg[0]) : before->n;
+    const double *left = before == NULL ? NULL : before->results.value;
+    size_t n_left = before == NULL ? psa__operand_card(build, &c->arg[0]) : before->results.n;
     size_t n_right = psa__operand_card(build, &c->arg[i]);
     double pair[2];
 
@@ -58,7 +56,7 @@ static cs_status run_link(psa__build *build, const psa__chain *c, const link *be
         pair[1] = psa__operand_value(build, &c->arg[i], r / n_left);
         here->s.result[r] = psa__apply(c->op, 2, pair);
     }
-    CS_TRY(psa__index_results(build, &here->s, &here->value, &here->n, &here->index));
+    CS_TRY(psa__index_results(build, &here->s, &here->results));
 done:
     return status;
 }
@@ -68,13 +66,13 @@ static cs_status mark_alive(psa__build *build, const psa__chain *c, link *list)
 {
     size_t last = c->n - 2;
 
-    list[last].alive = calloc(list[last].n + 1, sizeof(bool));
+    list[last].alive = calloc(list[last].results.n + 1, sizeof(bool));
     if (list[last].alive == NULL)
         return psa__no_memory(build);
-    for (size_t k = 0; k < list[last].n; k++)
-        list[last].alive[k] = !c->bounded || whole_holds(c, list[last].value[k]);
+    for (size_t k = 0; k < list[last].results.n; k++)
+        list[last].alive[k] = !c->bounded || whole_holds(c, list[last].results.value[k]);
     for (size_t i = last; i-- > 0;) {
-        list[i].alive = live_before(&list[i + 1], list[i].n);
+        list[i].alive = live_before(&list[i + 1], list[i].results.n);
         if (list[i].alive == NULL)
             return psa__no_memory(build);
     }
@@ -84,12 +82,12 @@ static cs_status mark_alive(psa__build *build, const psa__chain *c, link *list)
 /* The partial results that live get new numbers, so the next link's rows are rebuilt over them. */
 static void compact(const link *before, link *here)
 {
-    size_t kept = 0, n_right = here->s.n_rows / (before->n == 0 ? 1 : before->n);
+    size_t kept = 0, n_right = here->s.n_rows / (before->results.n == 0 ? 1 : before->results.n);
 
     for (size_t right = 0; right < n_right; right++)
-        for (size_t k = 0; k < before->n; k++)
+        for (size_t k = 0; k < before->results.n; k++)
             if (before->alive[k])
-                here->index[kept++] = here->index[right * before->n + k];
+                here->results.index[kept++] = here->results.index[right * before->results.n + k];
     here->s.n_rows = kept;
 }
 
@@ -109,13 +107,12 @@ static cs_status emit_chain(psa__build *build, const psa__chain *c, link *list, 
             if (keep == NULL)
                 return psa__no_memory(build);
             for (size_t r = 0; r < here->s.n_rows; r++)
-                keep[r] = here->index[r] >= 0 && here->alive[here->index[r]];
+                keep[r] = here->results.index[r] >= 0 && here->alive[here->results.index[r]];
             status = psa__emit_rows(build, &here->s, keep, -1, NULL);
             free(keep);
             return status;
         }
-        CS_TRY(psa__emit_function(build, &here->s, here->value, here->n, here->index, here->alive,
-                                  out));
+        CS_TRY(psa__emit_function(build, &here->s, &here->results, here->alive, out));
         previous = (psa__operand){.net = *out};
         if (build->space->net[*out].card == 0) {
             build->unsatisfiable = true;
@@ -139,8 +136,7 @@ cs_status psa__run_chain(psa__build *build, const psa__chain *c, int32_t *out)
     CS_TRY(emit_chain(build, c, list, out));
 done:
     for (size_t i = 0; i + 1 < c->n; i++) {
-        free(list[i].value);
-        free(list[i].index);
+        psa__indexed_fini(&list[i].results);
         free(list[i].alive);
         free(list[i].s.result);
     }

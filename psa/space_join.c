@@ -125,10 +125,11 @@ typedef struct {
     uint64_t stride[64];
     uint64_t *key; /* of the rows of right, ascending */
     uint32_t *row;
+    int32_t origin; /* constraint to name in a refusal */
 } meeting;
 
 static cs_status meet(psa__build *build, const psa__table *left, const psa__factor *right,
-                      int32_t origin, meeting *m)
+                      meeting *m)
 {
     int32_t shared[64];
 
@@ -146,7 +147,7 @@ static cs_status meet(psa__build *build, const psa__table *left, const psa__fact
     }
     if (left->n_scope + m->n_new > 64 ||
         psa__strides(build->space, shared, m->n_shared, m->stride) == 0)
-        return psa__too_large(build, origin, "a table that is too wide");
+        return psa__too_large(build, m->origin, "a table that is too wide");
     m->key = malloc((right->n_rows + 1) * sizeof *m->key);
     m->row = malloc((right->n_rows + 1) * sizeof *m->row);
     if (m->key == NULL || m->row == NULL)
@@ -200,8 +201,7 @@ static cs_status make_room(psa__build *build, psa__table *out, int32_t origin)
 
 /* All partners of one row of the left table. */
 static cs_status join_row(psa__build *build, const psa__table *left, size_t r,
-                          const psa__factor *right, const meeting *m, int32_t origin,
-                          psa__table *out)
+                          const psa__factor *right, const meeting *m, psa__table *out)
 {
     cs_status status = CS_OK;
     const int32_t *from = left->row + r * left->n_scope;
@@ -213,7 +213,7 @@ static cs_status join_row(psa__build *build, const psa__table *left, size_t r,
          i++) {
         const int32_t *other = right->row + (size_t)m->row[i] * right->n_scope;
         int32_t *to;
-        CS_TRY(make_room(build, out, origin));
+        CS_TRY(make_room(build, out, m->origin));
         to = out->row + out->n_rows * out->n_scope;
         memcpy(to, from, left->n_scope * sizeof *to);
         for (uint32_t k = 0; k < m->n_new; k++)
@@ -232,16 +232,16 @@ cs_status psa__table_join(psa__build *build, const psa__table *left, const psa__
                           int32_t origin, psa__table *out)
 {
     cs_status status;
-    meeting m = {0};
+    meeting m = {.origin = origin};
 
     memset(out, 0, sizeof *out);
-    CS_TRY(meet(build, left, right, origin, &m));
+    CS_TRY(meet(build, left, right, &m));
     out->n_scope = left->n_scope + m.n_new;
     memcpy(out->scope, left->scope, left->n_scope * sizeof *out->scope);
     for (uint32_t k = 0; k < m.n_new; k++)
         out->scope[left->n_scope + k] = right->scope[m.fresh[k]];
     for (size_t r = 0; r < left->n_rows; r++)
-        CS_TRY(join_row(build, left, r, right, &m, origin, out));
+        CS_TRY(join_row(build, left, r, right, &m, out));
 done:
     free(m.key);
     free(m.row);

@@ -183,27 +183,33 @@ static int32_t find(const double *value, size_t n, double x)
     return -1;
 }
 
-/* Results of a step as indices into their distinct values. The caller frees *value and *index. */
-cs_status psa__index_results(psa__build *build, const psa__step *s, double **value, size_t *n,
-                             int32_t **index)
+void psa__indexed_fini(psa__indexed *indexed)
 {
-    *value = distinct(s, n);
-    *index = malloc((s->n_rows + 1) * sizeof **index);
-    if (*value == NULL || *index == NULL)
+    free(indexed->value);
+    free(indexed->index);
+}
+
+cs_status psa__index_results(psa__build *build, const psa__step *s, psa__indexed *out)
+{
+    out->value = distinct(s, &out->n);
+    out->index = malloc((s->n_rows + 1) * sizeof *out->index);
+    if (out->value == NULL || out->index == NULL)
         return psa__no_memory(build);
     for (size_t r = 0; r < s->n_rows; r++)
-        (*index)[r] = find(*value, *n, s->result[r]);
+        out->index[r] = find(out->value, out->n, s->result[r]);
     return CS_OK;
 }
 
 /* New net that is the function of the step's operands; `alive` (or NULL) says which values may
  * occur. */
-cs_status psa__emit_function(psa__build *build, const psa__step *s, const double *value, size_t n,
-                             int32_t *index, const bool *alive, int32_t *out)
+cs_status psa__emit_function(psa__build *build, const psa__step *s, psa__indexed *results,
+                             const bool *alive, int32_t *out)
 {
     cs_status status;
     psa_space *space = build->space;
     int32_t net, *renumber = NULL, kept = 0;
+    size_t n = results->n;
+    int32_t *index = results->index;
     bool *keep = malloc(s->n_rows + 1);
     double *copy = cs_arena_alloc(space->arena, (n + 1) * sizeof *copy);
     int32_t *table = cs_arena_alloc(space->arena, (s->n_rows + 1) * sizeof *table);
@@ -216,7 +222,7 @@ cs_status psa__emit_function(psa__build *build, const psa__step *s, const double
     for (size_t i = 0; i < n; i++) {
         renumber[i] = alive == NULL || alive[i] ? kept : -1;
         if (renumber[i] >= 0)
-            copy[kept++] = value[i];
+            copy[kept++] = results->value[i];
     }
     for (size_t r = 0; r < s->n_rows; r++) {
         index[r] = index[r] < 0 ? -1 : renumber[index[r]];
@@ -244,16 +250,13 @@ done:
 cs_status psa__function_of(psa__build *build, psa__step *s, int32_t *out)
 {
     cs_status status;
-    double *value = NULL;
-    int32_t *index = NULL;
-    size_t n = 0;
+    psa__indexed results = {NULL, 0, NULL};
 
     CS_TRY(run_step(build, s));
-    CS_TRY(psa__index_results(build, s, &value, &n, &index));
-    CS_TRY(psa__emit_function(build, s, value, n, index, NULL, out));
+    CS_TRY(psa__index_results(build, s, &results));
+    CS_TRY(psa__emit_function(build, s, &results, NULL, out));
 done:
-    free(value);
-    free(index);
+    psa__indexed_fini(&results);
     free(s->result);
     return status;
 }

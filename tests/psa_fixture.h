@@ -183,6 +183,72 @@ static const psa_tables fx_plain = {
     "system: 1\nname: small\nnetwork:\n  npus: [4, 8]\n  topology: [ring, switch]\n"               \
     "  bandwidth: [100 GB/s, 50 GB/s]\nbaseline:\n  workload.dp: 32\n"
 
+/* ---- spaces that several tests use ---- */
+
+#define FX_WORKLOAD "workloads: [{model: m.yaml, global_batch: 96, sequence: 1024}]\n"
+
+/* Degrees against a network whose size is free, a conditional, a boolean conditional, modulo:
+ * 7*5*4*4*4*2*2 * 4*4 * 3*3 * 2*2 = 5,160,960 raw points. */
+#define FX_SPACE_A                                                                                 \
+    "psa: 1\n" FX_WORKLOAD "knobs:\n"                                                              \
+    "  workload.dp: {powers_of_two: [1, 64]}\n"                                                    \
+    "  workload.tp: {powers_of_two: [1, 16]}\n"                                                    \
+    "  workload.sp: {powers_of_two: [1, 8]}\n"                                                     \
+    "  workload.pp: {values: [1, 2, 4, 8]}\n"                                                      \
+    "  workload.micro_batch: {values: [1, 2, 3, 6]}\n"                                             \
+    "  workload.schedule: {values: [gpipe, 1f1b], when: workload.pp > 1}\n"                        \
+    "  workload.tp_sequence: {values: [false, true], when: workload.tp > 1 and "                   \
+    "workload.sharding != \"weights\"}\n"                                                          \
+    "  network.npus: {values: [4, 1, 2, 8], per: dimension}\n"                                     \
+    "  network.topology: {values: [ring, switch, fully_connected], per: dimension}\n"              \
+    "  network.bandwidth: {values: [50 GB/s, 100 GB/s], per: dimension}\n"                         \
+    "constraints:\n  - network.topology[2] != \"switch\" or workload.tp_sequence\n"
+
+/* A network of a fixed size, a sum over what is switched on, powers of two where needed:
+ * 6^3 * 3^3 * 3^3 * 3^3 = 4,251,528 raw points. */
+#define FX_SPACE_B                                                                                 \
+    "psa: 1\n" FX_WORKLOAD "knobs:\n"                                                              \
+    "  network.npus: {values: [1, 2, 3, 4, 6, 8], per: dimension}\n"                               \
+    "  network.topology: {values: [ring, switch, fully_connected], per: dimension}\n"              \
+    "  network.bandwidth: {range: [50 GB/s, 150 GB/s], step: 50 GB/s, per: dimension}\n"           \
+    "  collective.algorithm: {values: [direct, ring, halving_doubling], per: dimension}\n"         \
+    "constraints:\n  - product(network.npus) == 24\n"                                              \
+    "  - sum(network.bandwidth) <= 250 GB/s\n"                                                     \
+    "  - count(network.topology == \"switch\") < 2\n"
+#define FX_SYSTEM_B "system: 1\nnetwork: {npus: [1, 1, 24]}\nbaseline: {workload.dp: 24}\n"
+
+/* Sums and remainders over many knobs, nothing that is a product equality:
+ * 12 * 12 * 10 * 9 * 8 * 2 * 3 * 2 = 1,244,160 raw points. */
+#define FX_SPACE_C                                                                                 \
+    "psa: 1\nallow_idle: true\nknobs:\n"                                                           \
+    "  workload.dp: {range: [1, 12], step: 1}\n"                                                   \
+    "  workload.tp: {range: [1, 12], step: 1}\n"                                                   \
+    "  workload.sp: {range: [1, 10], step: 1}\n"                                                   \
+    "  workload.pp: {range: [2, 10], step: 1}\n"                                                   \
+    "  workload.micro_batch: {range: [1, 8], step: 1}\n"                                           \
+    "  workload.tp_sequence: [true, false]\n"                                                      \
+    "  workload.sharding: {values: [weights, none, optimizer]}\n"                                  \
+    "  placement: {values: [bca, abc]}\n"                                                          \
+    "derived:\n  total: workload.dp + workload.tp + workload.sp + workload.pp\n"                   \
+    "constraints:\n  - total % 7 == workload.micro_batch % 7\n"                                    \
+    "  - total * 2 + workload.micro_batch >= 45 or workload.tp_sequence\n"                         \
+    "  - max(workload.dp, workload.tp, workload.sp) - min(workload.dp, workload.tp) <= 4\n"        \
+    "  - not (workload.sharding == \"none\" and placement == \"abc\")\n"
+#define FX_SYSTEM_C "system: 1\nnetwork: {npus: [10, 200]}\n"
+
+#define FX_SMALL                                                                                   \
+    "psa: 1\nknobs:\n"                                                                             \
+    "  workload.dp: {powers_of_two: [1, 16]}\n"                                                    \
+    "  workload.tp: {powers_of_two: [1, 8]}\n"                                                     \
+    "  workload.pp: {values: [1, 2, 4]}\n"                                                         \
+    "  workload.schedule: {values: [1f1b, gpipe], when: workload.pp > 1}\n"                        \
+    "  workload.micro_batch: {values: [1, 2, 3, 4]}\n"                                             \
+    "  network.npus: {values: [1, 2, 4], per: dimension}\n"                                        \
+    "  network.bandwidth: {values: [50 GB/s, 75 GB/s], per: dimension}\n"                          \
+    "constraints:\n"                                                                               \
+    "  - workload.dp * workload.tp * workload.pp == product(network.npus)\n"                       \
+    "  - 12 % (workload.dp * workload.micro_batch) == 0\n"
+
 static cs_status fx_parse(const psa_tables *tables, const char *psa, const char *system,
                           psa_schema **out, cs_error *err)
 {

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Spaces at the edge: empty, single, huge, refused. */
+#include "tests/psa_fixture.h"
+
+typedef unsigned __int128 count;
+
+static void test_no_valid_point(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain,
+                                 "psa: 1\nknobs:\n  workload.dp: {powers_of_two: [1, 8]}\n"
+                                 "  workload.tp: {powers_of_two: [1, 8]}\n"
+                                 "constraints: [workload.dp * workload.tp == 24]\n",
+                                 FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    cs_rng *rng = cs_rng_create(1, 2, 3);
+    int32_t point[8] = {0};
+
+    (void)state;
+    assert_true(psa_space_valid_points(space) == 0);
+    assert_int_equal((int)psa_space_raw_points(space), 16);
+    assert_int_equal(psa_space_sample(space, rng, point), CS_EINFEASIBLE);
+    assert_false(psa_space_valid(space, point));
+    assert_false(psa_space_repair(space, rng, 0, point));
+    assert_true(psa_space_n_vars(space) == 2);
+    cs_rng_destroy(rng);
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
+/* Found only while eliminating: no single condition is impossible. */
+static void test_no_valid_point_found_late(void **state)
+{
+    psa_schema *schema =
+        fx_load(&fx_plain,
+                "psa: 1\nknobs:\n  workload.dp: {range: [1, 60], step: 1}\n"
+                "  workload.tp: {range: [1, 60], step: 1}\n  workload.sp: {range: [1, 60], step: "
+                "1}\nconstraints:\n"
+                "  - workload.dp + workload.tp + workload.sp <= 20\n"
+                "  - workload.dp * workload.tp * workload.sp >= 1000\n",
+                FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    int32_t point[8] = {0};
+
+    (void)state;
+    assert_true(psa_space_valid_points(space) == 0);
+    assert_false(psa_space_valid(space, point));
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
+static void test_false_on_constants_is_an_error(void **state)
+{
+    static const struct {
+        const char *psa, *message;
+    } cases[] = {
+        {"psa: 1\nconstraints: [product(network.npus) == 64]\n",
+         "test.yaml:2:15: no design can satisfy this, whatever the knobs: product(network.npus) == "
+         "64: product(network.npus) = product(4, 8) = 32 must be equal to 64"},
+        {"psa: 1\n" FX_WORKLOAD "knobs: {workload.tp: [7]}\n", "96 % 7 = 5"},
+    };
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        psa_schema *schema = fx_load(&fx_tables, cases[i].psa, FX_SYSTEM);
+        psa_space *space = NULL;
+        cs_error err = {""};
+        assert_int_equal(psa_space_create(schema, &space, &err), CS_ESCHEMA);
+        if (i == 0)
+            fx_contains(err.text, cases[i].message);
+        psa_schema_destroy(schema);
+    }
+}
+
+static void test_single_point_and_single_knob(void **state)
+{
+    static const struct {
+        const char *psa;
+        int32_t card;
+    } cases[] = {
+        {"psa: 1\n", 1},
+        {"psa: 1\nknobs: {workload.tp: [5]}\n", 1},
+        {"psa: 1\nknobs: {collective.chunks: {range: [1, 10000], step: 1}}\n", 10000},
+    };
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        psa_schema *schema = fx_load(&fx_plain, cases[i].psa, FX_SYSTEM);
+        psa_space *space = fx_space(schema);
+        cs_rng *rng = cs_rng_create(1, 2, 3);
+        int32_t point[4];
+        const int32_t *list;
+        fx_config config;
+        assert_int_equal(psa_space_n_vars(space), 1);
+        assert_int_equal(psa_space_card(space, 0), cases[i].card);
+        assert_true(psa_space_valid_points(space) == (count)cases[i].card);
+        assert_int_equal(psa_space_sample(space, rng, point), CS_OK);
+        assert_true(psa_space_repair(space, rng, SIZE_MAX, point));
+        assert_true(psa_space_valid(space, point));
+        assert_true(psa_space_rank(space, point) < (count)cases[i].card);
+        assert_true(psa_space_neighbours(space, 0, point[0], &list) <= 2);
+        psa_space_decode(space, point, &config);
+        assert_int_equal(config.tp, i == 1 ? 5 : 1);
+        cs_rng_destroy(rng);
+        psa_space_destroy(space);
+        psa_schema_destroy(schema);
+    }
+}
+
+static void test_too_large_tables_name_the_constraint(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain,
+                                 "psa: 1\nknobs:\n  workload.dp: {range: [1, 9000], step: 1}\n"
+                                 "  workload.tp: {range: [1, 9000], step: 1}\nconstraints:\n"
+                                 "  - workload.dp % workload.tp == 1\n",
+                                 FX_SYSTEM);
+    psa_space *space = NULL;
+    cs_error err;
+
+    (void)state;
+    assert_int_equal(psa_space_create(schema, &space, &err), CS_ESCHEMA);
+    fx_contains(err.text, "test.yaml:6:5: the constraint 'workload.dp % workload.tp == 1' needs a "
+                          "table of more than 10,000,000 entries");
+    psa_schema_destroy(schema);
+}
+
+static void test_unbound_workloads_are_refused(void **state)
+{
+    psa_schema *schema = NULL;
+    psa_space *space = NULL;
+    cs_error err;
+
+    (void)state;
+    assert_int_equal(fx_parse(&fx_tables, "psa: 1\n" FX_WORKLOAD, FX_SYSTEM, &schema, &err), CS_OK);
+    assert_int_equal(psa_space_create(schema, &space, &err), CS_EINVAL);
+    fx_contains(err.text, "workload 1 has no facts");
+    psa_schema_destroy(schema);
+}
+
+/* One knob for all dimensions: copied, and counted once. */
+static void test_knob_without_per_dimension_is_copied(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain,
+                                 "psa: 1\nknobs:\n  network.npus: {values: [2, 4, 8]}\n"
+                                 "constraints: [product(network.npus) >= 16]\n",
+                                 FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    fx_config config;
+    int32_t point[4];
+
+    (void)state;
+    assert_int_equal((int)psa_space_valid_points(space), 2);
+    psa_space_unrank(space, 0, point);
+    psa_space_decode(space, point, &config);
+    assert_int_equal(config.npus[0], 4);
+    assert_int_equal(config.npus[1], 4);
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_valid_point),
+        cmocka_unit_test(test_no_valid_point_found_late),
+        cmocka_unit_test(test_false_on_constants_is_an_error),
+        cmocka_unit_test(test_single_point_and_single_knob),
+        cmocka_unit_test(test_too_large_tables_name_the_constraint),
+        cmocka_unit_test(test_unbound_workloads_are_refused),
+        cmocka_unit_test(test_knob_without_per_dimension_is_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
