@@ -225,7 +225,7 @@ done:
 static cs_status cut_chunks(const sim_astra *astra, const sim_astra_op *op, sim__astra_plan *plan,
                             cs_error *err)
 {
-    const int64_t splits = astra->system.splits;
+    const int64_t splits = op->splits > 0 ? op->splits : astra->system.splits;
     int64_t bytes = op->bytes;
 
     if (op->bytes < 1)

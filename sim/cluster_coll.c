@@ -62,6 +62,7 @@ static bool coll_agrees(sim__cluster *c, const sim__stream *s, sim__coll *coll, 
     if (coll->n_joined == 0) {
         coll->type = type;
         coll->bytes = bytes;
+        coll->splits = c->trace->node[index].splits;
         return true;
     }
     if (coll->type == type && coll->bytes == bytes)
@@ -90,6 +91,7 @@ static sim_astra_op coll_op(const sim__cluster *c, const sim__stream *s, const s
 
     return (sim_astra_op){.type = coll->type,
                           .bytes = coll->bytes,
+                          .splits = coll->splits,
                           .ranks = whole ? NULL : s->rank,
                           .n_ranks = whole ? 0 : s->n,
                           .involved = s->mask,

@@ -34,9 +34,11 @@ cs_status sim__contention_create(sim__cluster *c, cs_error *err)
     }
     k->routes = sim_route_cache_create(CACHE_BYTES);
     k->server_free = calloc(npus * k->net->n_dims + 1, sizeof *k->server_free);
+    k->message_end = calloc(npus * k->net->n_dims + 1, sizeof *k->message_end);
     k->link_free = calloc(n + 1, sizeof *k->link_free);
     k->parcels = calloc((size_t)c->trace->n_nodes + 1, sizeof *k->parcels);
-    if (k->routes == NULL || k->server_free == NULL || k->link_free == NULL || k->parcels == NULL)
+    if (k->routes == NULL || k->server_free == NULL || k->message_end == NULL ||
+        k->link_free == NULL || k->parcels == NULL)
         return cs_fail(err, CS_ENOMEM, "%zu NPUs", npus);
     return CS_OK;
 }
@@ -45,6 +47,7 @@ void sim__contention_destroy(sim__cluster *c)
 {
     sim_route_cache_destroy(c->contention.routes);
     free(c->contention.server_free);
+    free(c->contention.message_end);
     free(c->contention.link_free);
     free(c->contention.parcels);
     free(c->contention.notes.data);
@@ -71,7 +74,7 @@ static cs_status price_routed(sim__cluster *c, const sim__stream *s, sim__price 
     const sim_network *net = c->contention.net;
     const double n = s->n;
     const double steps = price->type == WL_ALL_REDUCE ? 2 * (n - 1) : n - 1;
-    const double message = bytes / n / (double)net->chunks;
+    const double message = bytes / n / (double)price->chunks;
     double slowest = 0.0;
     uint32_t crossed = 0;
     cs_status status = CS_OK;
@@ -105,28 +108,32 @@ static double whole_bytes(const sim__stream *s, const sim__price *price)
 
 static cs_status make_price(sim__cluster *c, sim__stream *s, sim__price *price, cs_error *err)
 {
+    sim_network net = *c->contention.net;
+    const sim_collective what = {
+        .group = &s->footprint, .type = price->type, .bytes = whole_bytes(s, price)};
+
+    net.chunks = price->chunks;
     if (!s->has_footprint) {
-        s->footprint.routed =
-            !sim__footprint_of_ranks(c->contention.net, s->rank, s->n, &s->footprint);
+        s->footprint.routed = !sim__footprint_of_ranks(&net, s->rank, s->n, &s->footprint);
         s->has_footprint = true;
     }
     if (s->footprint.routed)
-        return price_routed(c, s, price, whole_bytes(s, price), err);
-    const sim_collective what = {&s->footprint, price->type, whole_bytes(s, price), 0};
-    return sim_collective_phases(c->contention.net, &what, c->contention.routes, &price->phases,
-                                 err);
+        return price_routed(c, s, price, what.bytes, err);
+    return sim_collective_phases(&net, &what, c->contention.routes, &price->phases, err);
 }
 
 /* Index of the price of a collective; SIM__NONE and a failure when it has none. */
 static uint32_t find_price(sim__cluster *c, sim__stream *s, const sim__coll *coll)
 {
+    const int64_t chunks = coll->splits > 0 ? coll->splits : c->contention.net->chunks;
     sim__price *grown;
     cs_error err;
     cs_status status;
     char text[160];
 
     for (uint32_t i = 0; i < s->n_prices; i++)
-        if (s->price[i].type == coll->type && s->price[i].bytes == coll->bytes)
+        if (s->price[i].type == coll->type && s->price[i].bytes == coll->bytes &&
+            s->price[i].chunks == chunks)
             return i;
     grown = realloc(s->price, (s->n_prices + 1) * sizeof *grown);
     if (grown == NULL) {
@@ -134,7 +141,8 @@ static uint32_t find_price(sim__cluster *c, sim__stream *s, const sim__coll *col
         return SIM__NONE;
     }
     s->price = grown;
-    s->price[s->n_prices] = (sim__price){.type = coll->type, .bytes = coll->bytes};
+    s->price[s->n_prices] =
+        (sim__price){.type = coll->type, .bytes = coll->bytes, .chunks = chunks};
     status = make_price(c, s, &s->price[s->n_prices], &err);
     if (status != CS_OK) {
         sim__cluster_fail(c, status, "%s: %s", sim__cluster_node_text(c, coll->node[0], text),
@@ -154,9 +162,13 @@ static int64_t first_free(const sim__cluster *c, const sim__stream *s, uint32_t 
 
     for (uint32_t j = 0; j < s->n; j++)
         for (size_t d = 0; d < n_dims; d++) {
-            const int64_t at = c->contention.server_free[(size_t)s->rank[j] * n_dims + d];
-            if ((dims >> d & 1) != 0 && at > start)
-                start = at;
+            const size_t i = (size_t)s->rank[j] * n_dims + d;
+            if ((dims >> d & 1) == 0)
+                continue;
+            if (c->contention.server_free[i] > start)
+                start = c->contention.server_free[i];
+            if (c->contention.message_end[i] > start)
+                start = c->contention.message_end[i];
         }
     return start;
 }
@@ -217,7 +229,6 @@ static void chunk_phase_ended(sim__cluster *c, sim__note note)
 
 void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll)
 {
-
     coll->priced = coll->bytes == 0 || s->n == 1 ? 0 : find_price(c, s, coll);
     if (coll->priced == SIM__NONE)
         return;
@@ -226,7 +237,7 @@ void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], 0, coll->node[j]);
         return;
     }
-    coll->chunks_left = (uint32_t)c->contention.net->chunks;
+    coll->chunks_left = (uint32_t)s->price[coll->priced].chunks;
     for (uint32_t chunk = 0; chunk < coll->chunks_left; chunk++)
         serve(c, (sim__note){
                      .stream = (uint32_t)(s - c->stream), .coll = coll->number, .chunk = chunk});

@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     wl_collective type;
     int64_t bytes;
+    int64_t splits;  /* chunks; 0: as the system says */
     uint32_t number; /* within its stream */
     uint32_t n_joined, n_done;
     uint32_t instance;    /* of the engine (back end aware), SIM__NONE before */
@@ -41,7 +42,7 @@ typedef struct {
 /* Phases of a chunk of one kind of collective, model contention. */
 typedef struct {
     wl_collective type;
-    int64_t bytes;
+    int64_t bytes, chunks;
     sim_phases phases;
 } sim__price;
 
@@ -77,8 +78,10 @@ typedef struct {
 typedef struct {
     uint32_t stream, coll, chunk, phase; /* chunk */
     uint32_t node, at, to;               /* parcel: its SEND, where it is, its destination */
+    uint32_t entered;                    /* parcel: where it entered its dimension */
     uint8_t dim, in_switch;
     bool landed; /* parcel: all of it is at `at` */
+    bool served; /* parcel: its turn in the dimension has come */
     bool parcel;
     double bytes;
 } sim__note;
@@ -89,7 +92,8 @@ typedef struct {
 typedef struct {
     const sim_network *net;
     sim_route_cache *routes;
-    int64_t *server_free; /* by NPU and dimension, ps */
+    int64_t *server_free; /* by NPU and dimension: end of its collectives so far, ps */
+    int64_t *message_end; /* by NPU and dimension: end of its messages so far, ps */
     int64_t *link_free;   /* by link, ps */
     size_t link_base[SIM_MAX_DIMS], links_per_npu[SIM_MAX_DIMS];
     int64_t stride[SIM_MAX_DIMS];

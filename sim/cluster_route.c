@@ -3,9 +3,10 @@
  * Model contention in the cluster engine: messages.  Dimension by dimension from the lowest; inside
  * a dimension the head goes from link to link (cut-through) and each link carries one message after
  * the other, in the order in which their heads come; between dimensions the whole message is
- * stored.  On a ring the way is the shortest; to the opposite node half the message goes each way.
- * Links of an NPU with egress B (DESIGN 5.3): ring and mesh B/2 each way (2 NPUs: one link of B),
- * fully connected B/(n-1) to each peer, switch B up and B down. */
+ * stored.  Messages of an NPU and its collectives take turns in a dimension, messages do not wait
+ * for each other except on a link.  On a ring the way is the shortest; to the opposite node half
+ * the message goes each way. Links of an NPU with egress B (DESIGN 5.3): ring and mesh B/2 each way
+ * (2 NPUs: one link of B), fully connected B/(n-1) to each peer, switch B up and B down. */
 #include "sim/cluster_private.h"
 
 #include <math.h>
@@ -78,6 +79,14 @@ static bool next_dimension(const sim__contention *k, sim__note *note)
     return false;
 }
 
+/* Until then the NPU at which the parcel entered the dimension sends. */
+static void hold(sim__contention *k, const sim__note *note, int64_t until)
+{
+    int64_t *end = &k->message_end[note->entered * k->net->n_dims + note->dim];
+
+    *end = until > *end ? until : *end;
+}
+
 /* The head of the parcel is at a device: it takes the next link when that is free. */
 static void advance(sim__cluster *c, sim__note note)
 {
@@ -97,6 +106,7 @@ static void advance(sim__cluster *c, sim__note note)
         return;
     }
     k->link_free[link] = start + llround(busy);
+    hold(k, &note, start + latency + llround(busy));
     note.at = next;
     note.in_switch = next_switch;
     note.landed = next_switch == 0 && (int64_t)next / k->stride[note.dim] % dim->n == b;
@@ -105,22 +115,15 @@ static void advance(sim__cluster *c, sim__note note)
     (void)sim__contention_note_at(c, start + latency + (note.landed ? llround(busy) : 0), &note);
 }
 
-/* The whole parcel is at an NPU: it enters its next dimension, in halves when both ways are
- * equal. */
-static void enter(sim__cluster *c, sim__note note)
+/* Enters the dimension, in halves when both ways are equal. */
+static void depart(sim__cluster *c, sim__note note)
 {
     const sim__contention *k = &c->contention;
-    const sim_dim *dim;
-    int64_t distance;
+    const sim_dim *dim = &k->net->dim[note.dim];
+    const int64_t distance =
+        note.to / k->stride[note.dim] % dim->n - note.at / k->stride[note.dim] % dim->n;
 
-    note.landed = false;
-    if (!next_dimension(k, &note)) {
-        if (--k->parcels[note.node] == 0)
-            sim__cluster_arrived(c, note.node);
-        return;
-    }
-    dim = &k->net->dim[note.dim];
-    distance = note.to / k->stride[note.dim] % dim->n - note.at / k->stride[note.dim] % dim->n;
+    note.landed = note.served = false;
     if (dim->topology == SIM_RING && dim->n > 2 && 2 * llabs(distance) == dim->n) {
         note.bytes /= 2.0;
         note.phase = 1;
@@ -131,12 +134,52 @@ static void enter(sim__cluster *c, sim__note note)
     advance(c, note);
 }
 
+/* Time of the parcel in its dimension on empty links, ps. */
+static int64_t unhindered(const sim__contention *k, const sim__note *note)
+{
+    const sim_dim *dim = &k->net->dim[note->dim];
+    const int64_t stride = k->stride[note->dim];
+    const int64_t apart = llabs(note->to / stride % dim->n - note->at / stride % dim->n);
+    int64_t hops = apart;
+
+    if (dim->topology == SIM_RING && dim->n - apart < apart)
+        hops = dim->n - apart;
+    if (dim->topology == SIM_FULLY_CONNECTED || dim->topology == SIM_SWITCH)
+        hops = dim->topology == SIM_SWITCH ? 2 : 1;
+    return llround(((double)hops * dim->latency_s + note->bytes / sim__link_bytes_per_s(dim)) *
+                   1e12);
+}
+
+/* The whole parcel is at an NPU: it enters its next dimension after the collectives before it. */
+static void enter(sim__cluster *c, sim__note note)
+{
+    sim__contention *k = &c->contention;
+    int64_t turn;
+
+    if (!next_dimension(k, &note)) {
+        if (--k->parcels[note.node] == 0)
+            sim__cluster_arrived(c, note.node);
+        return;
+    }
+    note.entered = note.at;
+    turn = k->server_free[note.at * k->net->n_dims + note.dim];
+    if (turn <= c->engine->now) {
+        depart(c, note);
+        return;
+    }
+    note.served = true;
+    hold(k, &note, turn + unhindered(k, &note)); /* those that come later wait for it */
+    (void)sim__contention_note_at(c, turn, &note);
+}
+
 void sim__contention_parcel(sim__cluster *c, uint32_t index)
 {
     const sim__note note = ((sim__note *)c->contention.notes.data)[index];
 
     sim__pool_give(&c->contention.notes, index);
-    if (note.landed)
+    if (note.served)
+        depart(c, note);
+    else if (note.landed)
         enter(c, note);
     else
         advance(c, note);

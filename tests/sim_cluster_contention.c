@@ -171,6 +171,64 @@ static void test_streams_match_collectives_by_id(void **state)
     sim_cluster_result_fini(&r);
 }
 
+/* Messages and collectives of an NPU take turns in a dimension.  All-reduce of 1000 bytes over 2
+ * NPUs, one link of 2 B/ns: 2 * 500 / 2 = 500 ns; a message of 1000 bytes takes 500.  Issued after
+ * the collective it ends at 1,000, issued before it at 500 and the collective at 1,000. */
+static void test_messages_and_collectives_take_turns(void **state)
+{
+    static const spec after[] = {{REDUCE(0, 1, 0, 1000)},
+                                 {SEND(0, 2, 1, 1000, 1)},
+                                 {REDUCE(1, 1, 0, 1000)},
+                                 {RECV(1, 2, 0, 1000, 1)}};
+    static const spec before[] = {{SEND(0, 1, 1, 1000, 1)},
+                                  {REDUCE(0, 2, 0, 1000)},
+                                  {RECV(1, 1, 0, 1000, 1)},
+                                  {COMP(1, 2, 1)},
+                                  {REDUCE(1, 3, 0, 1000), .n_deps = 1, .dep = {3}},
+                                  {COMP(1, 4, 100), .n_deps = 1, .dep = {2}}};
+    const sim_network net = network_of(SIM_RING, 2, 2, 0);
+    sim_cluster_result r;
+
+    (void)state;
+    run_on(&net, true, after, CS_COUNT(after), 2, &r);
+    assert_int_equal(r.rank[0].total_ns, 1000);
+    sim_cluster_result_fini(&r);
+    run_on(&net, true, before, CS_COUNT(before), 2, &r);
+    assert_int_equal(r.max_ns, 1000);
+    assert_int_equal(r.rank[1].compute_ns, 101);
+    sim_cluster_result_fini(&r);
+}
+
+/* A node may say its own number of chunks: over [2, 2] one chunk of an all-reduce takes its three
+ * phases one after the other, 4 chunks overlap them. */
+static void test_a_collective_may_say_its_chunks(void **state)
+{
+    sim_network net = network_of(SIM_RING, 2, 2, 0);
+    spec specs[4];
+    built b;
+    int64_t ns[2];
+
+    (void)state;
+    net.n_dims = 2;
+    net.dim[1] = net.dim[0];
+    for (uint32_t k = 0; k < 4; k++)
+        specs[k] = (spec){REDUCE(k, 1, 0, 64000)};
+    for (int i = 0; i < 2; i++) {
+        const sim_cluster_options options = {.network = &net, .streams_by_dimension = true};
+        sim_cluster_result r;
+        (void)build(&b, specs, 4, 4);
+        for (size_t k = 0; k < 4; k++)
+            b.node[k].splits = i == 0 ? 0 : 4;
+        assert_int_equal(sim_cluster_run(&b.trace, &options, &r, NULL), CS_OK);
+        ns[i] = r.max_ns;
+        sim_cluster_result_fini(&r);
+    }
+    /* RS and AG of 32,000 bytes, AR of the half on dimension 2: 16,000 + 16,000 + 16,000 */
+    assert_int_equal(ns[0], 48000);
+    /* dimension 1 serves 8 phases of 4,000; the first all-reduce ends at 8,000, in time */
+    assert_int_equal(ns[1], 32000);
+}
+
 /* The link from 0 to 1 at half its bandwidth: 1000 bytes take 100 + 2000 instead of 100 + 1000, the
  * way back stays as it was.  Background traffic of 0.5 B/ns leaves half of it too. */
 static void test_a_degraded_link_slows_what_crosses_it(void **state)
@@ -308,6 +366,8 @@ int main(void)
         cmocka_unit_test(test_a_collective_alone_equals_its_model),
         cmocka_unit_test(test_collectives_share_the_dimensions_of_their_ranks),
         cmocka_unit_test(test_streams_match_collectives_by_id),
+        cmocka_unit_test(test_messages_and_collectives_take_turns),
+        cmocka_unit_test(test_a_collective_may_say_its_chunks),
         cmocka_unit_test(test_a_degraded_link_slows_what_crosses_it),
         cmocka_unit_test(test_links_that_are_not_there_are_refused),
         cmocka_unit_test(test_lists_of_ranks_are_seen_as_products),
