@@ -42,10 +42,12 @@ static void visit(const flat_build *b, size_t d, int64_t npu, int port, double w
 {
     double *load = &b->load[d][npu * b->ports[d] + port];
 
-    if (seen == NULL)
+    if (seen == NULL) {
         *load += weighted;
-    else
-        seen->load[d] = fmax(seen->load[d], *load);
+        return;
+    }
+    seen->load[d] = fmax(seen->load[d], *load);
+    seen->own[d] = fmax(seen->own[d], weighted);
 }
 
 /* `hops` links up or down from an NPU. */
@@ -183,6 +185,7 @@ static size_t class_of(sim__flat *f, const sim__flat_class *m)
     for (size_t d = 0; d < SIM_MAX_DIMS; d++) {
         last->hops[d] = fmax(last->hops[d], m->hops[d]);
         last->load[d] = fmax(last->load[d], m->load[d]);
+        last->own[d] = fmax(last->own[d], m->own[d]);
     }
     return SIM__FLAT_CLASSES - 1;
 }
@@ -205,9 +208,9 @@ static void keep_group(sim__flat *f, const double *count)
 
 static size_t classify(const flat_build *b, int64_t from, int64_t to)
 {
-    sim__flat_class m = {{0}, {0}};
+    sim__flat_class m = {{0}, {0}, {0}};
 
-    walk(b, from, to, 0, &m);
+    walk(b, from, to, b->key->boundary != 0 ? 1 : 0.5, &m);
     return class_of(b->out, &m);
 }
 

@@ -8,10 +8,11 @@
 
 enum { SIM__FLAT_CLASSES = 128, SIM__FLAT_GROUPS = 64 };
 
-/* A message: hops, and load of its busiest link, by dimension.  Loads are of a step in which every
- * member sends one byte, half of it each way round (two members: all of it to the other). */
+/* A message by dimension: hops, load of its busiest link, its own share of that.  Loads are of a
+ * step in which every member sends one byte, half of it each way round (two members: all of it to
+ * the other). */
 typedef struct {
-    double hops[SIM_MAX_DIMS], load[SIM_MAX_DIMS];
+    double hops[SIM_MAX_DIMS], load[SIM_MAX_DIMS], own[SIM_MAX_DIMS];
 } sim__flat_class;
 
 /* Everything the classes depend on; zeroed, then filled, so that bytes can be compared. */

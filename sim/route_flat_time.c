@@ -147,6 +147,21 @@ done:
     return status;
 }
 
+/* The round of a boundary in one dimension: a message all its way, or the busiest link. */
+static double boundary_seconds(const sim_dim *dim, const sim__flat *f, size_t d, double bytes)
+{
+    double seconds = 0, unit = bytes / dim->bandwidth_bytes_per_s;
+    double nearest = dim->topology == SIM_SWITCH ? 2 : 1;
+
+    for (size_t c = 0; c < f->n_classes; c++) {
+        const sim__flat_class *m = &f->class[c];
+        if (m->hops[d] > 0)
+            seconds = fmax(seconds, fmax(m->hops[d] * dim->latency_s + m->own[d] * unit,
+                                         nearest * dim->latency_s + m->load[d] * unit));
+    }
+    return seconds;
+}
+
 cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, sim_phases *out,
                                cs_error *err)
 {
@@ -156,14 +171,10 @@ cs_status sim__routed_boundary(const sim__plan *p, double bytes, bool backward, 
     out->n = 0;
     CS_TRY(sim__flat_find(p, backward ? 2 : 1, &f, err));
     for (size_t d = 0; d < p->net->n_dims; d++) {
-        const sim_dim *dim = &p->net->dim[d];
-        double seconds = 0;
-        for (size_t c = 0; c < f->n_classes; c++)
-            seconds = fmax(seconds, f->class[c].hops[d] * dim->latency_s +
-                                        f->class[c].load[d] * bytes / dim->bandwidth_bytes_per_s);
         if ((dims_crossed(f) >> d & 1) != 0)
-            out->phase[out->n++] =
-                (sim_phase){(uint8_t)d, 0, seconds + p->net->endpoint_delay_s, bytes};
+            out->phase[out->n++] = (sim_phase){
+                (uint8_t)d, 0,
+                boundary_seconds(&p->net->dim[d], f, d, bytes) + p->net->endpoint_delay_s, bytes};
     }
 done:
     return status;

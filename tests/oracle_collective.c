@@ -495,3 +495,30 @@ double oracle_collective_s(const sim_network *net, const sim_footprint *group, w
     free(m.leave);
     return seconds;
 }
+
+double oracle_boundary_s(const sim_network *net, const sim_boundary *what,
+                         oracle_arbitration arbitration)
+{
+    double packet = fmax(4096, what->bytes / 4096), seconds;
+    machine m = {.o = oracle_create(packet, arbitration), .net = net};
+    int64_t stride = 1, stages = what->mesh->size[WL_PP], used = 1;
+
+    for (int i = 0; i < WL_N_AXES; i++)
+        used *= what->mesh->size[i];
+    for (int i = 0; (what->order >> (4 * i) & 15) != WL_PP; i++)
+        stride *= what->mesh->size[what->order >> (4 * i) & 15];
+    machine_build(&m);
+    next_phase(&m);
+    for (int64_t rank = 0; rank < used; rank++) {
+        int64_t stage = rank / stride % stages + (what->backward ? -1 : 1);
+        int64_t to = rank + (what->backward ? -stride : stride);
+        if (stage < 0 || stage >= stages)
+            continue;
+        after(&m, send_over(&m, rank, to, what->bytes), m.enter[rank], false);
+    }
+    seconds = oracle_run(m.o);
+    oracle_destroy(m.o);
+    free(m.enter);
+    free(m.leave);
+    return seconds;
+}

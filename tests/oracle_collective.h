@@ -14,4 +14,9 @@ double oracle_collective_s(const sim_network *net, const sim_footprint *group, w
                            double bytes, oracle_arbitration arbitration,
                            double moved[SIM_MAX_DIMS]);
 
+/* Seconds of a pipeline boundary: every rank of the mesh but those of the last (or first) stage
+ * sends `what->bytes` to the same coordinates of the next (previous) one, all at once. */
+double oracle_boundary_s(const sim_network *net, const sim_boundary *what,
+                         oracle_arbitration arbitration);
+
 #endif

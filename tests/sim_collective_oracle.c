@@ -254,6 +254,41 @@ static void test_flat_rings(void **state)
     }
 }
 
+/* Boundaries on one dimension, with pipelines of {tp, pp} on {N}: within 1 %.  Over two dimensions
+ * the model takes one after the other, the oracle cuts through: it is the quicker one, by no more
+ * than the shorter phase. */
+static void test_boundaries(void **state)
+{
+    static const int64_t cases[][4] = {{8, 1, 1, 8}, {8, 1, 2, 4}, {8, 1, 4, 2}, {8, 1, 2, 2},
+                                       {4, 4, 2, 8}, {4, 4, 1, 8}, {6, 4, 4, 6}};
+    sim_route_cache *cache = sim_route_cache_create(0);
+    int32_t order;
+
+    (void)state;
+    assert_int_equal(sim_order_parse("tp sp ep dp pp", &order, NULL), CS_OK);
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        const int64_t *c = cases[i / 4];
+        sim_network net = {.n_dims = 2};
+        sim_mesh mesh = {{c[2], 1, 1, 1, c[3]}};
+        net.dim[0] = make_dim((sim_topology)(i % 4), SIM_ALGO_RING, c[0], 100, 500);
+        net.dim[1] = make_dim(SIM_RING, SIM_ALGO_RING, c[1], 100, 500);
+        for (int trial = 0; trial < 4; trial++) {
+            const sim_boundary what = {&mesh, order, sizes[trial / 2], trial % 2 == 1};
+            double model = 0, most = 0, expect = oracle_boundary_s(&net, &what, ORACLE_URGENT);
+            sim_phases phases;
+            assert_int_equal(sim_boundary_phases(&net, &what, cache, &phases, NULL), CS_OK);
+            for (size_t p = 0; p < phases.n; p++) {
+                model += phases.phase[p].seconds;
+                most = fmax(most, phases.phase[p].seconds);
+            }
+            if (phases.n == 1)
+                assert_close(model, expect, WITHIN);
+            assert_true(expect <= model * (1 + WITHIN) && expect >= most * (1 - WITHIN));
+        }
+    }
+    sim_route_cache_destroy(cache);
+}
+
 /* The oracle itself: a message of 1 MB over two links of 1 GB/s and 10 us is serialized once, 20 us
  * + 1 ms; two of them share the first link; a slow second link decides; a join waits for both; a
  * circle of waits never ends. */
@@ -300,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_oversubscribed_switches),
         cmocka_unit_test(test_first_come_first_served_is_near),
         cmocka_unit_test(test_flat_rings),
+        cmocka_unit_test(test_boundaries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
