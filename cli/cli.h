@@ -28,7 +28,7 @@ typedef struct {
     int64_t evaluations, budget, seed, jobs;
     double timeout_s, gap;
     const char *study, *warm_start, *out;
-    bool resume, timing;
+    bool resume, timing, exact;
     /* simulate */
     cli_list sets;
     bool unroll;
@@ -44,7 +44,8 @@ typedef struct {
     const char *groups;
     int64_t job_ranks, passes;
     bool strict, force;
-    int64_t backend, slow_rank;
+    int64_t backend, slow_rank, streams, granularity;
+    cli_list links;
     double slow_factor;
     const char *ranks;
 } cli_args;

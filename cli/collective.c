@@ -163,23 +163,33 @@ done:
     return status;
 }
 
+cs_status cli_load_network(const cli_context *cli, const char *system, sim_network *net,
+                           sim_config *config, cs_error *err)
+{
+    psa_schema *schema = NULL;
+    cs_status status = CS_OK;
+
+    CS_TRY(load_system(system, &schema, err));
+    psa_schema_baseline(schema, config);
+    for (size_t i = 0; i < cli->args.sets.n; i++)
+        CS_TRY(psa_schema_assign(schema, cli->args.sets.item[i], config, err));
+    sim_config_network(config, psa_schema_n_dims(schema), net);
+done:
+    psa_schema_destroy(schema);
+    return status;
+}
+
 static cs_status predict_contention(const cli_context *cli, const char *system, wl_collective type,
                                     outcome *out, cs_error *err)
 {
-    psa_schema *schema = NULL;
     cs_status status = CS_OK;
     sim_config config;
     sim_network net;
 
-    CS_TRY(load_system(system, &schema, err));
-    psa_schema_baseline(schema, &config);
-    for (size_t i = 0; i < cli->args.sets.n; i++)
-        CS_TRY(psa_schema_assign(schema, cli->args.sets.item[i], &config, err));
-    sim_config_network(&config, psa_schema_n_dims(schema), &net);
+    CS_TRY(cli_load_network(cli, system, &net, &config, err));
     out->model = "contention";
     CS_TRY(time_contention(&net, type, out, err));
 done:
-    psa_schema_destroy(schema);
     return status;
 }
 

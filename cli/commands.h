@@ -9,7 +9,8 @@
 #include "workloads/trace.h"
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
-    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_compare, cli_report;
+    cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_compare,
+    cli_report, cli_pareto;
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,
@@ -41,12 +42,18 @@ CS_MUST_USE cs_status cli_add_trial(const search_study *study, uint64_t id, cli_
 CS_MUST_USE cs_status cli_write_report(const report_page *page, const char *path, uint64_t *bytes,
                                        cs_error *err);
 
+/* Network and configuration of a system file of a PSA, with the command's --set applied. */
+CS_MUST_USE cs_status cli_load_network(const cli_context *cli, const char *system, sim_network *net,
+                                       sim_config *config, cs_error *err);
+
 /* Options of a trace from the command line. */
 wl_trace_options cli_trace_options(const cli_args *args);
 /* Loads and checks a trace; its warnings go to standard error.  *out is to be destroyed also after
  * a failure. */
 CS_MUST_USE cs_status cli_trace_load(const cli_context *cli, const char *path, wl_trace **out,
                                      cs_error *err);
+/* `trace export`. */
+CS_MUST_USE cs_status cli_trace_export(cli_context *cli, cs_error *err);
 /* `trace simulate`, and its output columns (NULL key ends). */
 CS_MUST_USE cs_status cli_trace_simulate(cli_context *cli, cs_error *err);
 extern const report_column cli_trace_columns[];

@@ -13,7 +13,9 @@
 
 static const char *const formats[] = {"table", "json", "csv", NULL};
 static const char *const control_modes[] = {"auto", "on", "off", NULL}; /* wl_ctrl_mode */
-static const char *const backends[] = {"astra", "astra-aware", NULL};   /* sim_astra_backend */
+static const char *const backends[] = {"astra", "astra-aware", "contention", NULL};
+static const char *const stream_kinds[] = {"rank", "dimension", NULL};
+static const char *const granularities[] = {"fused", "op", NULL}; /* sim_granularity */
 
 /* 2^53: every integer up to it is exact in the double the table stores. */
 #define MOST 9007199254740992.0
@@ -57,6 +59,8 @@ const cli_option cli_options[] = {
      "end once the best is proven to be within this share of the optimum"},
     {"out", 'o', CLI_TEXT, AT(out), "PATH", 0, 0, 0, NULL, "folder or file for the output"},
     {"timing", 0, CLI_FLAG, AT(timing), NULL, 0, 0, 0, NULL, "print durations too"},
+    {"exact", 0, CLI_FLAG, AT(exact), NULL, 0, 0, 0, NULL,
+     "look at every valid design, so that the front is that of the whole space"},
     {"set", 0, CLI_LIST, AT(sets), "KNOB=VALUE", 0, 0, 0, NULL,
      "value of a knob (all dimensions: a,b,c; one: knob[2]=v); unset ones keep the baseline's"},
     {"unroll", 0, CLI_FLAG, AT(unroll), NULL, 0, 0, 0, NULL,
@@ -89,11 +93,19 @@ const cli_option cli_options[] = {
      "ranks of the job; 0: the highest rank and all below it"},
     {"passes", 0, CLI_INTEGER, AT(passes), "N", 1, 1, 1e6, NULL, "iterations of a text workload"},
     {"strict", 0, CLI_FLAG, AT(strict), NULL, 0, 0, 0, NULL, "warnings are errors"},
-    {"model", 0, CLI_CHOICE, AT(backend), "astra|astra-aware", 0, 0, 0, backends,
-     "network model: links shared without loss, or a queue for each link"},
+    {"model", 0, CLI_CHOICE, AT(backend), "astra|astra-aware|contention", 0, 0, 0, backends,
+     "network model: ASTRA-sim's with links shared without loss or a queue for each link, or "
+     "this program's own"},
+    {"streams", 0, CLI_CHOICE, AT(streams), "rank|dimension", 0, 0, 0, stream_kinds,
+     "what communication waits for: one at a time on a rank, or on each dimension"},
     {"slow-rank", 0, CLI_INTEGER, AT(slow_rank), "R", 0, 0, 16777216, NULL,
      "rank whose compute takes --slow-factor times as long"},
     {"slow-factor", 0, CLI_REAL, AT(slow_factor), "X", 0, 0, 1e6, NULL, "see --slow-rank"},
+    {"link", 0, CLI_LIST, AT(links), "A-B:X[:BW]", 0, 0, 0, NULL,
+     "link from NPU A to its neighbour B keeps share X of its bandwidth, and carries BW (1 GB/s) "
+     "of other traffic"},
+    {"granularity", 0, CLI_CHOICE, AT(granularity), "fused|op", 0, 0, 0, granularities,
+     "compute nodes of an exported design: joined where nothing comes between, or one an operator"},
     {"ranks", 0, CLI_TEXT, AT(ranks), "A-B", 0, 0, 0, NULL, "ranks of the timeline, from 0"},
     {"force", 0, CLI_FLAG, AT(force), NULL, 0, 0, 0, NULL, "write more than 10 GB"},
     {NULL, 0, CLI_FLAG, 0, NULL, 0, 0, 0, NULL, NULL},

@@ -215,12 +215,12 @@ static cs_status run_trace(cli_context *cli, cs_error *err)
 
 const cli_command cli_trace = {
     .name = "trace",
-    .summary = "Chakra traces: info, simulate, convert",
+    .summary = "Chakra traces: info, simulate, convert, export",
     .usage = "info TRACE | simulate TRACE --network N.yml --system S.json | convert TRACE --out "
-             "PREFIX",
+             "PREFIX | export PSA [--set K=V]... --out DIR",
     .example = "cosmic-search trace info traces/generated",
     .options = "schema control groups job-ranks passes strict out force network system model "
-               "slow-rank slow-factor timeline ranks",
+               "streams slow-rank slow-factor link timeline ranks set fix workload granularity",
     .min_files = 2,
     .max_files = 2,
     .dictionary = cli_trace_columns,

@@ -155,38 +155,151 @@ done:
     return status;
 }
 
-/* ---- the action ---- */
+/* ---- the machine ---- */
 
-static cs_status load_machine(const cli_context *cli, sim_astra **out, cs_error *err)
+#define MOST_LINKS       64
+#define MODEL_CONTENTION 2 /* --model: sim_astra_backend, then this */
+
+/* What a job runs on; released together. */
+typedef struct {
+    sim_astra *astra;
+    wl_trace *custom[SIM_ASTRA_N_TYPES];
+    sim_network network;
+    sim_cluster_link link[MOST_LINKS];
+} machine;
+
+static void machine_fini(machine *m)
 {
-    cs_status status;
+    for (size_t t = 0; t < SIM_ASTRA_N_TYPES; t++)
+        wl_trace_destroy(m->custom[t]);
+    free(m->astra);
+}
 
-    if (cli->args.network == NULL || cli->args.system == NULL)
-        return cs_fail(err, CS_EINVAL,
-                       "trace simulate: --network N.yml and --system S.json are "
-                       "both needed");
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
-        return cs_fail(err, CS_ENOMEM, "out of memory");
-    status = sim_astra_load(cli->args.network, cli->args.system, *out, err);
-    for (size_t i = 0; status == CS_OK && i < (*out)->n_warnings && !cli->args.quiet; i++)
-        fprintf(stderr, "cosmic-search: warning: %s\n", (*out)->warning[i]);
+/* "A-B:X" or "A-B:X:BW". */
+static cs_status parse_link(const char *text, sim_cluster_link *out, cs_error *err)
+{
+    const char *wrong = "--link %s: expected FROM-TO:SHARE or FROM-TO:SHARE:BANDWIDTH, such as "
+                        "0-1:0.5 or 0-1:1:2GB/s";
+    cs_error inner = {.text = ""};
+    long long from, to;
+    int read = 0;
+
+    *out = (sim_cluster_link){.factor = 1};
+    if (sscanf(text, "%lld-%lld:%lf%n", &from, &to, &out->factor, &read) != 3 ||
+        (text[read] != '\0' && text[read] != ':'))
+        return cs_fail(err, CS_EINVAL, wrong, text);
+    out->from = from;
+    out->to = to;
+    if (text[read] == ':' && cs_quantity_parse(text + read + 1, CS_BANDWIDTH,
+                                               &out->background_bytes_per_s, &inner) != CS_OK)
+        return cs_fail(err, CS_EINVAL, "--link %s: %s", text, inner.text);
+    return CS_OK;
+}
+
+static cs_status parse_links(const cli_list *list, machine *m, sim_cluster_options *options,
+                             cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    if (list->n > MOST_LINKS)
+        return cs_fail(err, CS_EINVAL, "--link: at most %d", MOST_LINKS);
+    for (size_t i = 0; i < list->n; i++)
+        CS_TRY(parse_link(list->item[i], &m->link[i], err));
+    options->link = m->link;
+    options->n_links = list->n;
+done:
     return status;
 }
 
+/* Custom collectives are named by a path prefix, from here or from the folder of system.json. */
+static cs_status load_custom(const cli_context *cli, machine *m, sim_cluster_options *options,
+                             cs_error *err)
+{
+    const wl_trace_options form = {.custom = true};
+    const char *system = cli->args.system;
+    const char *slash = strrchr(system, '/');
+    cs_status status = CS_OK;
+    char path[1024];
+
+    for (size_t t = 0; t < SIM_ASTRA_N_TYPES; t++) {
+        const char *prefix = m->astra->system.custom[t];
+        if (prefix[0] == '\0')
+            continue;
+        status = wl_trace_load(prefix, &form, &m->custom[t], err);
+        if (status == CS_ENOENT && prefix[0] != '/' && slash != NULL) {
+            snprintf(path, sizeof path, "%.*s/%s", (int)(slash - system), system, prefix);
+            status = wl_trace_load(path, &form, &m->custom[t], err);
+        }
+        CS_TRY(status);
+        options->custom[t] = m->custom[t];
+    }
+done:
+    return status;
+}
+
+static cs_status load_astra(const cli_context *cli, machine *m, sim_cluster_options *options,
+                            cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    m->astra = calloc(1, sizeof *m->astra);
+    if (m->astra == NULL)
+        return cs_fail(err, CS_ENOMEM, "out of memory");
+    CS_TRY(sim_astra_load(cli->args.network, cli->args.system, m->astra, err));
+    for (size_t i = 0; i < m->astra->n_warnings && !cli->args.quiet; i++)
+        fprintf(stderr, "cosmic-search: warning: %s\n", m->astra->warning[i]);
+    CS_TRY(load_custom(cli, m, options, err));
+    if (cli->args.backend != MODEL_CONTENTION) {
+        options->astra = m->astra;
+        options->backend = (sim_astra_backend)cli->args.backend;
+        goto done;
+    }
+    CS_TRY(sim_astra_as_network(m->astra, &m->network, err));
+    options->network = &m->network;
+    if (m->astra->system.roofline) {
+        options->peak_flops = m->astra->system.peak_flops;
+        options->memory_bytes_per_s = m->astra->system.local_mem_bytes_per_s;
+    }
+done:
+    return status;
+}
+
+static cs_status load_machine(const cli_context *cli, machine *m, sim_cluster_options *options,
+                              cs_error *err)
+{
+    cs_status status = CS_OK;
+    sim_config config;
+
+    if (cli->args.system == NULL)
+        return cs_fail(err, CS_EINVAL,
+                       "trace simulate: --network N.yml and --system S.json "
+                       "(ASTRA-sim's), or --system SYSTEM.yaml, are needed");
+    options->slow_rank = (uint32_t)cli->args.slow_rank;
+    options->slow_factor = cli->args.slow_factor;
+    options->streams_by_dimension = cli->args.streams == 1;
+    CS_TRY(parse_links(&cli->args.links, m, options, err));
+    if (cli->args.network != NULL)
+        return load_astra(cli, m, options, err);
+    CS_TRY(cli_load_network(cli, cli->args.system, &m->network, &config, err));
+    options->network = &m->network;
+    options->peak_flops = config.compute.peak;
+    options->memory_bytes_per_s = config.compute.memory_bandwidth;
+done:
+    return status;
+}
+
+/* ---- the action ---- */
+
 cs_status cli_trace_simulate(cli_context *cli, cs_error *err)
 {
-    sim_cluster_options options = {.backend = (sim_astra_backend)cli->args.backend,
-                                   .slow_rank = (uint32_t)cli->args.slow_rank,
-                                   .slow_factor = cli->args.slow_factor};
+    sim_cluster_options options = {.astra = NULL};
     sim_cluster_result result = {.n_ranks = 0};
-    sim_astra *astra = NULL;
+    machine m = {.astra = NULL};
     wl_trace *trace = NULL;
     cs_status status = CS_OK;
 
-    CS_TRY(load_machine(cli, &astra, err));
+    CS_TRY(load_machine(cli, &m, &options, err));
     CS_TRY(cli_trace_load(cli, cli->args.files.item[1], &trace, err));
-    options.astra = astra;
     if (cli->args.timeline != NULL)
         CS_TRY(simulate_with_timeline(cli, trace, &options, &result, err));
     else
@@ -195,6 +308,6 @@ cs_status cli_trace_simulate(cli_context *cli, cs_error *err)
 done:
     sim_cluster_result_fini(&result);
     wl_trace_destroy(trace);
-    free(astra);
+    machine_fini(&m);
     return status;
 }
