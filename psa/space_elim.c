@@ -13,6 +13,7 @@
 
 /* State of the ordering. */
 typedef struct {
+    bool by_message; /* smallest message next instead of smallest join */
     double *cost;
     bool *done, *stale;
 } order;
@@ -27,7 +28,7 @@ static bool holds(const psa__factor *factor, int32_t net)
 
 /* Log of the expected rows of the join of everything that holds `net`: the average-case size of a
  * join, no more than all combinations and no less than its largest table. */
-static double join_cost(psa__build *build, int32_t net)
+static double join_cost(psa__build *build, int32_t net, bool by_message)
 {
     const psa_space *space = build->space;
     double all = 0, expected = 0, largest = 0;
@@ -50,7 +51,9 @@ static double join_cost(psa__build *build, int32_t net)
             seen[factor->scope[i]] = 1;
         }
     }
-    return fmin(all, fmax(expected, largest));
+    if (by_message)
+        all -= log((double)space->net[net].card + 1);
+    return by_message ? all : fmin(all, fmax(expected, largest));
 }
 
 static int32_t next_net(psa__build *build, order *o)
@@ -61,7 +64,7 @@ static int32_t next_net(psa__build *build, order *o)
         if (o->done[i])
             continue;
         if (o->stale[i]) {
-            o->cost[i] = join_cost(build, (int32_t)i);
+            o->cost[i] = join_cost(build, (int32_t)i, o->by_message);
             o->stale[i] = false;
         }
         if (best < 0 || o->cost[i] < o->cost[best])
@@ -70,13 +73,30 @@ static int32_t next_net(psa__build *build, order *o)
     return best;
 }
 
-static int by_rows(const void *a, const void *b)
+static bool in_scope(const psa__table *table, int32_t net)
 {
-    const psa__factor *x = *(psa__factor *const *)a, *y = *(psa__factor *const *)b;
+    for (uint32_t i = 0; i < table->n_scope; i++)
+        if (table->scope[i] == net)
+            return true;
+    return false;
+}
 
-    if (x->n_rows != y->n_rows)
-        return x->n_rows < y->n_rows ? -1 : 1;
-    return x < y ? -1 : x > y;
+/* The table to join next: the one that adds fewest variables, then the smallest. */
+static size_t next_factor(psa__factor *const *list, size_t n, const psa__table *joined)
+{
+    size_t best = 0;
+    uint32_t fewest = UINT32_MAX;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t fresh = 0;
+        for (uint32_t k = 0; k < list[i]->n_scope && joined->n_scope > 0; k++)
+            fresh += !in_scope(joined, list[i]->scope[k]);
+        if (fresh < fewest || (fresh == fewest && list[i]->n_rows < list[best]->n_rows)) {
+            fewest = fresh;
+            best = i;
+        }
+    }
+    return best;
 }
 
 /* Joins everything that holds `net`; the children of its bucket are the senders of messages. */
@@ -101,15 +121,17 @@ static cs_status join_all(psa__build *build, int32_t net, psa__bucket *bucket, p
             if (build->factor[f].bucket >= 0)
                 bucket->child[bucket->n_children++] = build->factor[f].bucket;
         }
-    qsort(list, n, sizeof(psa__factor *), by_rows);
-    for (size_t i = 0; i < n; i++) {
-        *origin = list[i]->origin >= 0 ? list[i]->origin : *origin;
-        list[i]->used = true;
-        if (i == 0) {
-            CS_TRY(psa__table_copy(build, list[i], out));
+    while (n > 0) {
+        size_t next = next_factor(list, n, out);
+        psa__factor *factor = list[next];
+        list[next] = list[--n];
+        *origin = factor->origin >= 0 ? factor->origin : *origin;
+        factor->used = true;
+        if (out->n_scope == 0) {
+            CS_TRY(psa__table_copy(build, factor, out));
             continue;
         }
-        CS_TRY(psa__table_join(build, out, list[i], *origin, &joined));
+        CS_TRY(psa__table_join(build, out, factor, *origin, &joined));
         psa__table_fini(out);
         *out = joined;
     }
@@ -203,7 +225,7 @@ static bool index_groups(psa_space *space, psa__bucket *bucket, const uint64_t *
     return true;
 }
 
-static cs_status count_overflow(psa__build *build)
+cs_status psa__count_overflow(psa__build *build)
 {
     return cs_fail(build->err, CS_ESCHEMA, "%s: the space has over 2^128 valid points",
                    cs_doc_path(build->schema->doc));
@@ -236,7 +258,7 @@ static cs_status fill_bucket(psa__build *build, psa__bucket *bucket, const psa__
         bucket->uniform = bucket->uniform && weight == first;
         bucket->value[r] = (int32_t)(key[r] % card);
         if (!cs_u128_add(before, weight, &bucket->cumulative[r]))
-            return count_overflow(build);
+            return psa__count_overflow(build);
     }
     bucket->start[bucket->n_groups] = (uint32_t)table->n_rows;
     return index_groups(build->space, bucket, group_key) ? CS_OK : psa__no_memory(build);
@@ -257,7 +279,7 @@ static cs_status send(psa__build *build, psa__bucket *bucket, int32_t id, const 
     if (bucket->n_sep == 0) {
         if (!cs_u128_mul(build->space->valid_points, group_total(bucket, 0),
                          &build->space->valid_points))
-            return count_overflow(build);
+            return psa__count_overflow(build);
         return CS_OK;
     }
     factor.scope = bucket->sep;
@@ -320,12 +342,31 @@ done:
     return status;
 }
 
-cs_status psa__eliminate(psa__build *build)
+static cs_status eliminate_all(psa__build *build, order *o)
 {
     cs_status status = CS_OK;
     psa_space *space = build->space;
     size_t n = space->n_nets;
-    order o = {NULL, NULL, NULL};
+
+    memset(o->stale, 1, n);
+    memset(o->done, 0, n);
+    space->valid_points = 1;
+    space->n_buckets = 0;
+    memset(space->bucket, 0, n * sizeof *space->bucket);
+    for (size_t i = 0; i < n && !build->unsatisfiable; i++)
+        CS_TRY(eliminate_net(build, next_net(build, o), o));
+done:
+    return status;
+}
+
+/* No greedy rule is always good: where one leads to a table that is too large, another is tried
+ * before the file is refused. */
+cs_status psa__eliminate(psa__build *build)
+{
+    cs_status status;
+    psa_space *space = build->space;
+    size_t n = space->n_nets, n_factors = build->n_factors;
+    order o = {false, NULL, NULL, NULL};
 
     o.cost = cs_arena_alloc(build->arena, (n + 1) * sizeof *o.cost);
     o.done = cs_arena_alloc(build->arena, n + 1);
@@ -333,10 +374,12 @@ cs_status psa__eliminate(psa__build *build)
     space->bucket = cs_arena_alloc(space->arena, (n + 1) * sizeof *space->bucket);
     if (o.cost == NULL || o.done == NULL || o.stale == NULL || space->bucket == NULL)
         return psa__no_memory(build);
-    memset(o.stale, 1, n);
-    space->valid_points = 1;
-    for (size_t i = 0; i < n && !build->unsatisfiable; i++)
-        CS_TRY(eliminate_net(build, next_net(build, &o), &o));
-done:
-    return status;
+    status = eliminate_all(build, &o);
+    if (status != CS_ESCHEMA)
+        return status;
+    o.by_message = true;
+    build->n_factors = n_factors;
+    for (size_t f = 0; f < n_factors; f++)
+        build->factor[f].used = false;
+    return eliminate_all(build, &o);
 }

@@ -104,7 +104,7 @@ cs_status psa__table_copy(psa__build *build, const psa__factor *factor, psa__tab
         return psa__too_large(build, factor->origin, "a table over more than 64 variables");
     out->n_scope = factor->n_scope;
     memcpy(out->scope, factor->scope, factor->n_scope * sizeof *factor->scope);
-    out->n_rows = out->capacity = factor->n_rows;
+    out->n_rows = factor->n_rows;
     out->row = malloc((factor->n_rows * factor->n_scope + 1) * sizeof *out->row);
     out->weight = malloc((factor->n_rows + 1) * sizeof *out->weight);
     if (out->row == NULL || out->weight == NULL) {
@@ -175,57 +175,64 @@ static size_t first_at(const uint64_t *key, size_t n, uint64_t wanted)
     return low;
 }
 
-static cs_status make_room(psa__build *build, psa__table *out, int32_t origin)
+static uint64_t key_of(const meeting *m, const int32_t *row)
 {
-    size_t capacity = out->capacity == 0 ? 64 : out->capacity * 2;
-    int32_t *row;
-    psa__count *weight;
-
-    if (out->n_rows < out->capacity)
-        return CS_OK;
-    if (out->n_rows >= PSA__MAX_ROWS || out->n_rows * out->n_scope >= PSA__MAX_CELLS)
-        return psa__too_large(build, origin,
-                              "a table of more than 10,000,000 entries; fewer values or a simpler "
-                              "condition would do");
-    row = realloc(out->row, capacity * out->n_scope * sizeof *row);
-    if (row != NULL)
-        out->row = row;
-    weight = realloc(out->weight, capacity * sizeof *weight);
-    if (weight != NULL)
-        out->weight = weight;
-    if (row == NULL || weight == NULL)
-        return psa__no_memory(build);
-    out->capacity = capacity;
-    return CS_OK;
-}
-
-/* All partners of one row of the left table. */
-static cs_status join_row(psa__build *build, const psa__table *left, size_t r,
-                          const psa__factor *right, const meeting *m, psa__table *out)
-{
-    cs_status status = CS_OK;
-    const int32_t *from = left->row + r * left->n_scope;
     uint64_t key = 0;
 
     for (uint32_t k = 0; k < m->n_shared; k++)
-        key += (uint64_t)from[m->left[k]] * m->stride[k];
-    for (size_t i = first_at(m->key, right->n_rows, key); i < right->n_rows && m->key[i] == key;
-         i++) {
+        key += (uint64_t)row[m->left[k]] * m->stride[k];
+    return key;
+}
+
+/* Counts the rows of the result before any is written, so that a join that is too large costs
+ * little; *first gets the first partner of each row. */
+static cs_status count_rows(psa__build *build, const psa__table *left, size_t n_right,
+                            const meeting *m, uint32_t *first, size_t *n)
+{
+    *n = 0;
+    for (size_t r = 0; r < left->n_rows; r++) {
+        uint64_t key = key_of(m, left->row + r * left->n_scope);
+        size_t at = first_at(m->key, n_right, key), end = at;
+        while (end < n_right && m->key[end] == key)
+            end++;
+        first[r] = (uint32_t)at;
+        *n += end - at;
+        if (*n > PSA__MAX_ROWS || *n * (left->n_scope + m->n_new) > PSA__MAX_CELLS)
+            return psa__too_large(build, m->origin,
+                                  "a table of more than 10,000,000 entries; fewer values or a "
+                                  "simpler condition would do");
+    }
+    return CS_OK;
+}
+
+static cs_status make_room(psa__build *build, psa__table *out, size_t n)
+{
+    out->row = malloc((n * out->n_scope + 1) * sizeof *out->row);
+    out->weight = malloc((n + 1) * sizeof *out->weight);
+    return out->row == NULL || out->weight == NULL ? psa__no_memory(build) : CS_OK;
+}
+
+/* All partners of row r of the left table, the first of which is at `i`; false when a count
+ * overflows. */
+static bool join_row(const psa__table *left, size_t r, const psa__factor *right, const meeting *m,
+                     size_t i, psa__table *out)
+{
+    const int32_t *from = left->row + r * left->n_scope;
+    uint64_t key = key_of(m, from);
+    uint32_t n_left = out->n_scope - m->n_new;
+
+    for (; i < right->n_rows && m->key[i] == key; i++) {
         const int32_t *other = right->row + (size_t)m->row[i] * right->n_scope;
-        int32_t *to;
-        CS_TRY(make_room(build, out, m->origin));
-        to = out->row + out->n_rows * out->n_scope;
-        memcpy(to, from, left->n_scope * sizeof *to);
+        int32_t *to = out->row + out->n_rows * out->n_scope;
+        memcpy(to, from, n_left * sizeof *to);
         for (uint32_t k = 0; k < m->n_new; k++)
-            to[left->n_scope + k] = other[m->fresh[k]];
+            to[n_left + k] = other[m->fresh[k]];
         if (!cs_u128_mul(left->weight[r], right->weight == NULL ? 1 : right->weight[m->row[i]],
                          &out->weight[out->n_rows]))
-            return cs_fail(build->err, CS_ESCHEMA, "%s: the space has over 2^128 valid points",
-                           cs_doc_path(build->schema->doc));
+            return false;
         out->n_rows++;
     }
-done:
-    return status;
+    return true;
 }
 
 cs_status psa__table_join(psa__build *build, const psa__table *left, const psa__factor *right,
@@ -233,16 +240,26 @@ cs_status psa__table_join(psa__build *build, const psa__table *left, const psa__
 {
     cs_status status;
     meeting m = {.origin = origin};
+    uint32_t *first = malloc((left->n_rows + 1) * sizeof *first);
+    size_t n = 0;
 
     memset(out, 0, sizeof *out);
+    if (first == NULL)
+        return psa__no_memory(build);
     CS_TRY(meet(build, left, right, &m));
     out->n_scope = left->n_scope + m.n_new;
     memcpy(out->scope, left->scope, left->n_scope * sizeof *out->scope);
     for (uint32_t k = 0; k < m.n_new; k++)
         out->scope[left->n_scope + k] = right->scope[m.fresh[k]];
+    CS_TRY(count_rows(build, left, right->n_rows, &m, first, &n));
+    CS_TRY(make_room(build, out, n));
     for (size_t r = 0; r < left->n_rows; r++)
-        CS_TRY(join_row(build, left, r, right, &m, out));
+        if (!join_row(left, r, right, &m, first[r], out)) {
+            status = psa__count_overflow(build);
+            goto done;
+        }
 done:
+    free(first);
     free(m.key);
     free(m.row);
     if (status != CS_OK)
