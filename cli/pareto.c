@@ -20,27 +20,20 @@ typedef struct {
     uint64_t report_bytes;
 } pareto;
 
-static cs_status load(const cli_context *cli, pareto *p, cs_error *err)
+static cs_status load(cli_context *cli, pareto *p, cs_error *err)
 {
-    const cli_args *args = &cli->args;
-    const char *names = args->objectives != NULL ? args->objectives : "latency,network_cost";
-    const search_problem_options options = {
-        .psa_path = args->files.item[0],
-        .stacks = args->stacks.item,
-        .n_stacks = args->stacks.n,
-        .fixes = args->fixes.item,
-        .n_fixes = args->fixes.n,
-        .objectives = names,
-    };
     cs_status status = CS_OK;
 
-    CS_TRY(search_problem_load(&options, &p->problem, err));
+    if (cli->args.objectives == NULL)
+        cli->args.objectives = "latency,network_cost";
+    CS_TRY(cli_load_problem(cli, &p->problem, err));
     if (p->problem.n_objectives < 2)
-        CS_TRY(cs_fail(err, CS_EINVAL, "--objectives %s: a front needs two or more", names));
+        CS_TRY(cs_fail(err, CS_EINVAL, "--objectives %s: a front needs two or more",
+                       cli->args.objectives));
     if (psa_space_valid_points(p->problem.space) == 0)
         CS_TRY(cs_fail(err, CS_EINFEASIBLE,
                        "%s: no valid point: the constraints exclude all of the space",
-                       args->files.item[0]));
+                       cli->args.files.item[0]));
 done:
     return status;
 }
@@ -62,7 +55,7 @@ static cs_status choose_agent(const cli_context *cli, const pareto *p, search_op
                        "narrow it by --stack or --fix",
                        report_count(points, text), MOST_EXACT);
     CS_TRY(agent_find(cli->args.exact ? "exhaustive"
-                      : agent != NULL ? agent
+                      : name != NULL  ? name
                                       : "nsga2",
                       &options->agent, err));
     if (cli->args.exact)

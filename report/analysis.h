@@ -55,7 +55,7 @@ typedef struct {
 CS_MUST_USE cs_status report_front_collect(const search_study *study, const char *names,
                                            report_front *out, cs_error *err);
 void report_front_fini(report_front *front);
-/* Knobs whose values differ from the row before, as "workload.dp 8 -> 16; ..."; "" for the first.
+/* Knobs whose values differ from the row before, as "dp 8 -> 16; ..."; "" for the first.
  */
 void report_front_changes(const report_front *front, size_t row, char *text, size_t size);
 /* The front with its criteria, its knee and what changes from row to row; the caller owns it. */

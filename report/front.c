@@ -13,19 +13,8 @@
 /* A result that is an expression of the configuration in a PSA, and so has no name there. */
 static const char bandwidth_name[] = "bandwidth";
 
-static bool find_criterion(const search_problem *problem, const char *name, report_criterion *out)
+static bool find_result(const psa_tables *tables, const char *name, report_criterion *out)
 {
-    const psa_tables *tables = psa_schema_tables(problem->schema);
-
-    *out = (report_criterion){.objective = SIZE_MAX, .unit = CS_DIMENSIONLESS};
-    snprintf(out->name, sizeof out->name, "%s", name);
-    for (size_t i = 0; i < psa_schema_n_objectives(problem->schema); i++) {
-        if (strcmp(psa_schema_objective_name(problem->schema, i), name) != 0)
-            continue;
-        out->objective = i;
-        out->maximize = psa_schema_objective_maximize(problem->schema, i);
-        return true;
-    }
     for (size_t i = 0; i < tables->n_results; i++) {
         if (strcmp(tables->results[i].name, name) != 0)
             continue;
@@ -37,6 +26,28 @@ static bool find_criterion(const search_problem *problem, const char *name, repo
     out->offset = offsetof(sim_result, bandwidth_per_npu_bytes_per_s);
     out->unit = CS_BANDWIDTH;
     return strcmp(name, bandwidth_name) == 0;
+}
+
+/* An objective that is a result and nothing else counts as the result: it has its unit. */
+static bool find_criterion(const search_problem *problem, const char *name, report_criterion *out)
+{
+    const psa_schema *schema = problem->schema;
+    const psa_tables *tables = psa_schema_tables(schema);
+
+    *out = (report_criterion){.objective = SIZE_MAX, .unit = CS_DIMENSIONLESS};
+    snprintf(out->name, sizeof out->name, "%s", name);
+    for (size_t i = 0; i < psa_schema_n_objectives(schema); i++) {
+        if (strcmp(psa_schema_objective_name(schema, i), name) != 0)
+            continue;
+        const bool maximize = psa_schema_objective_maximize(schema, i);
+        if (find_result(tables, psa_schema_objective_text(schema, i), out) &&
+            out->maximize == maximize)
+            return true;
+        *out = (report_criterion){.objective = i, .unit = CS_DIMENSIONLESS, .maximize = maximize};
+        snprintf(out->name, sizeof out->name, "%s", name);
+        return true;
+    }
+    return find_result(tables, name, out);
 }
 
 static cs_status unknown_criterion(const search_problem *problem, const char *name, cs_error *err)

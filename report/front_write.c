@@ -28,8 +28,10 @@ void report_front_changes(const report_front *f, size_t row, char *text, size_t 
         const char *a = knob_text(f, row - 1, k, from), *b = knob_text(f, row, k, to);
         if (strcmp(a, b) == 0)
             continue;
+        const char *name = psa_space_knob_name(f->problem->space, k);
+        const char *dot = strchr(name, '.');
         const int put = snprintf(text + at, size - at, "%s%s %s -> %s", at > 0 ? "; " : "",
-                                 psa_space_knob_name(f->problem->space, k), a, b);
+                                 dot != NULL ? dot + 1 : name, a, b);
         if (put < 0 || (size_t)put >= size - at)
             return;
         at += (size_t)put;
