@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 
 const cli_command *const cli_commands[] = {
-    &cli_run,   &cli_describe,   &cli_model, &cli_simulate, &cli_trials,  &cli_best,   &cli_front,
-    &cli_bench, &cli_collective, &cli_trace, &cli_serve,    &cli_explain, &cli_report, &cli_compare, NULL,
+    &cli_run,    &cli_describe, &cli_model,      &cli_simulate, &cli_trials, &cli_best,
+    &cli_front,  &cli_bench,    &cli_collective, &cli_trace,    &cli_serve,  &cli_explain,
+    &cli_report, &cli_pareto,   &cli_compare,    NULL,
 };
