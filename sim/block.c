@@ -69,27 +69,46 @@ static void run_compute(sweep *s, const sim_op *op, const sim_state *state)
     s->sum += (uint64_t)s->compute;
 }
 
+/* When the server of a phase, and those it occupies besides, are free. */
+static sim_time latest_server(const sweep *s, const sim_flow_phase *phase, sim_time from)
+{
+    from = later(from, s->server[phase->server - 1]);
+    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            from = later(from, s->server[d]);
+    return from;
+}
+
+static void occupy(sweep *s, const sim_flow_phase *phase, sim_time until)
+{
+    s->server[phase->server - 1] = until;
+    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
+        if (rest & 1u)
+            s->server[d] = until;
+}
+
+/* Operations of one server on end: chunks of a phase. */
 static void run_network(sweep *s, const sim_op *op)
 {
-    sim_time *server = &s->server[op->server - 1];
-    sim_time start = *server, from;
+    const sim_flow_phase where = {op->duration, op->server, op->other_servers};
+    bool in_place = op->dep[0] == op->out;
+    sim_time end = latest_server(s, &where, 0);
+    sim_time *slot = &s->times[op->out];
 
-    for (size_t i = 0; i < op->n_deps; i++)
-        start = later(start, s->times[op->dep[i]]);
-    for (unsigned d = 0, rest = op->other_servers; rest != 0; d++, rest >>= 1)
-        if (rest & 1u)
-            start = later(start, s->server[d]);
-    *server = start + op->duration;
-    for (unsigned d = 0, rest = op->other_servers; rest != 0; d++, rest >>= 1)
-        if (rest & 1u)
-            s->server[d] = *server;
-    s->times[op->out] = *server;
-    from = later(start, s->busy_until);
-    if (*server > from) {
-        s->account->network += *server - from;
-        s->busy_until = *server;
+    for (size_t i = 0; !in_place && i < op->n_deps; i++)
+        end = later(end, s->times[op->dep[i]]);
+    for (int16_t c = 0; c < op->count; c++) {
+        sim_time start = in_place ? later(end, slot[c]) : end;
+        sim_time from = later(start, s->busy_until);
+        end = start + op->duration;
+        slot[c] = end;
+        if (end > from) {
+            s->account->network += end - from;
+            s->busy_until = end;
+        }
+        s->sum += (uint64_t)end + (uint64_t)from + (uint64_t)s->busy_until;
     }
-    s->sum += (uint64_t)*server + (uint64_t)from + (uint64_t)s->busy_until;
+    occupy(s, &where, end);
 }
 
 static void join(sweep *s, const sim_op *op)
@@ -127,24 +146,6 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
     state->busy_until = since(busy_until, compute);
     for (size_t d = 0; d < pass->n_dims; d++)
         state->server[d] = since(state->server[d], compute);
-}
-
-/* One dimension of a flow, and those it occupies besides. */
-static sim_time latest_server(const sweep *s, const sim_flow_phase *phase, sim_time from)
-{
-    from = later(from, s->server[phase->server - 1]);
-    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
-        if (rest & 1u)
-            from = later(from, s->server[d]);
-    return from;
-}
-
-static void occupy(sweep *s, const sim_flow_phase *phase, sim_time until)
-{
-    s->server[phase->server - 1] = until;
-    for (unsigned d = 0, rest = phase->other_servers; rest != 0; d++, rest >>= 1)
-        if (rest & 1u)
-            s->server[d] = until;
 }
 
 /* end(c, p) = max(end(c, p-1), end(c-1, p)) + d_p.  It is convex in c, so the maximum over earlier

@@ -67,6 +67,8 @@ typedef struct {
     int16_t out;              /* value slot written */
     int16_t name;             /* operator name, for timelines */
     int16_t flow;             /* SIM_FLOW: number of the flow */
+    int16_t count;            /* chunks on end; each writes the next slot, and reads the next where
+                                 dep[0] == out */
     uint8_t n_deps;
     uint8_t server; /* 0 compute, 1 + dimension, SIM_NO_SERVER: a join of its inputs, or SIM_FLOW */
     uint8_t other_servers; /* further dimensions occupied (bit set) */
@@ -141,8 +143,8 @@ typedef struct {
                         const struct sim_context *pass, int64_t n, cs_error *err);
     /* The next passes belong to this action, which first takes a value from another stage when
      * `receives`. */
-    cs_status (*action)(void *context, size_t stage, const sim_action *action, bool receives,
-                        cs_error *err);
+    cs_status (*action)(void *context, const struct sim_job *job, size_t stage,
+                        const sim_action *action, bool receives, cs_error *err);
 } sim_recorder;
 
 /* What the engine is to run. */

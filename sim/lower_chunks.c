@@ -10,7 +10,8 @@ int16_t sim__new_slot(sim_lower_work *w, int cause)
 void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op)
 {
     list->op[list->n++] = *op;
-    w->total_s += SIM_S(op->duration);
+    list->total += (size_t)op->count;
+    w->total_s += SIM_S(op->duration) * op->count;
     if (op->server == 0)
         w->compute += op->duration;
 }
@@ -29,7 +30,7 @@ bool sim__distinct_slots(const sim_lowering *l)
 /* The latest of several chunks, where they may end in any order. */
 static int16_t join_chunks(sim_lower_work *w, sim_op_list *list, int16_t first, size_t n, int cause)
 {
-    sim_op op = {.server = SIM_NO_SERVER, .name = -1};
+    sim_op op = {.server = SIM_NO_SERVER, .name = -1, .count = 1};
 
     sim__set_dep(&op, first);
     for (size_t c = 1; c < n; c++) {
@@ -55,14 +56,51 @@ static int16_t chunk_slot(const chunk_writer *cw, size_t phase, size_t chunk)
     return (int16_t)(cw->first + (cw->copies > 1 ? phase * cw->chunks : 0) + chunk);
 }
 
-/* Emits operations of a background list whose place is before the next of the urgent ones. */
-static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
+/* Moves `n` chunks of a background list to the foreground. */
+static void merge_chunks(sim_lower_work *w, sim_op_list *list, size_t n)
 {
     sim_op_list *out = &w->list[SIM_LIST_OUT];
 
-    while (list->merged < list->n &&
-           (all || (2 * list->merged + 1) * w->urgent < (2 * w->merged_urgent + 1) * list->n))
-        out->op[out->n++] = list->op[list->merged++];
+    list->merged += n;
+    while (n > 0) {
+        sim_op op = list->op[list->at];
+        size_t left = (size_t)op.count - list->offset, some = left < n ? left : n;
+        bool in_place = op.dep[0] == op.out;
+        op.out = (int16_t)(op.out + (int16_t)list->offset);
+        if (in_place)
+            op.dep[0] = op.out;
+        op.count = (int16_t)some;
+        out->op[out->n++] = op;
+        list->offset = some == left ? 0 : list->offset + some;
+        list->at += some == left;
+        n -= some;
+    }
+}
+
+/* The i-th of b in the background stands before the k-th of u urgent ones when
+ * (2i + 1) u < (2k + 1) b. */
+static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
+{
+    size_t due = list->total, position = (2 * w->merged_urgent + 1) * list->total;
+
+    if (!all && w->urgent > 0)
+        due = position <= w->urgent ? 0
+                                    : (position - w->urgent + 2 * w->urgent - 1) / (2 * w->urgent);
+    if (due > list->total)
+        due = list->total;
+    if (due > list->merged)
+        merge_chunks(w, list, due - list->merged);
+}
+
+/* How many urgent ones come before the next of a background list. */
+static size_t until_next(const sim_lower_work *w, const sim_op_list *list)
+{
+    size_t position = (2 * list->merged + 1) * w->urgent, first;
+
+    if (list->merged == list->total)
+        return SIZE_MAX;
+    first = position < list->total ? 0 : (position - list->total) / (2 * list->total) + 1;
+    return first - w->merged_urgent;
 }
 
 void sim__merge_background(sim_lower_work *w, bool all)
@@ -76,23 +114,44 @@ static bool meets_background(const sim_lower_work *w, const sim_timed *timed)
     return (timed->dims & (w->dims[SIM_LIST_GATHER] | w->dims[SIM_LIST_REDUCE])) != 0;
 }
 
-static void put_chunk(sim_lower_work *w, int which, const chunk_writer *cw, const sim_timed *timed,
-                      sim_op *op, size_t at[2])
+/* Chunks from `chunk` on, of one phase and one server on end. */
+static void put_run(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op,
+                    const size_t at[2], size_t count)
 {
     size_t phase = at[0], chunk = at[1];
+    sim_op run = *op;
 
-    op->server = timed->phase[phase].server;
-    op->other_servers = timed->phase[phase].others;
-    op->duration = timed->phase[phase].duration;
-    op->out = chunk_slot(cw, phase, chunk);
+    run.server = cw->timed->phase[phase].server;
+    run.other_servers = cw->timed->phase[phase].others;
+    run.duration = cw->timed->phase[phase].duration;
+    run.out = chunk_slot(cw, phase, chunk);
+    run.count = (int16_t)count;
     if (phase > 0)
-        sim__set_dep(op, chunk_slot(cw, phase - 1, chunk));
-    w->sent_bytes += timed->phase[phase].bytes;
-    if (which == SIM_LIST_OUT && meets_background(w, timed)) {
-        sim__merge_background(w, false);
-        w->merged_urgent++;
+        sim__set_dep(&run, chunk_slot(cw, phase - 1, chunk));
+    w->sent_bytes += cw->timed->phase[phase].bytes * (int64_t)count;
+    sim__push(w, &w->list[which], &run);
+}
+
+/* All chunks of one phase, with what stands between them. */
+static void put_phase(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op,
+                      size_t phase)
+{
+    bool merges = which == SIM_LIST_OUT && meets_background(w, cw->timed);
+    size_t longest = sim__distinct_slots(w->l) ? 1 : cw->chunks;
+
+    for (size_t c = 0, n; c < cw->chunks; c += n) {
+        n = cw->chunks - c < longest ? cw->chunks - c : longest;
+        if (merges) {
+            size_t gather, reduce;
+            sim__merge_background(w, false);
+            gather = until_next(w, &w->list[SIM_LIST_GATHER]);
+            reduce = until_next(w, &w->list[SIM_LIST_REDUCE]);
+            n = n < gather ? n : gather;
+            n = n < reduce ? n : reduce;
+            w->merged_urgent += n;
+        }
+        put_run(w, which, cw, op, (size_t[2]){phase, c}, n);
     }
-    sim__push(w, &w->list[which], op);
 }
 
 /* Each chunk over the dimensions in an order of its own. */
@@ -103,22 +162,14 @@ static cs_status put_themis(sim_lower_work *w, int which, const chunk_writer *cw
 
     for (size_t c = 0; c < cw->chunks; c++) {
         sim_timed own;
-        sim_op chunk = *op;
+        chunk_writer one = *cw;
         CS_TRY(sim__timed_themis(&w->l->timing, cw->timed, w->load, &own, err));
+        one.timed = &own;
         for (size_t p = 0; p < own.n_phases; p++)
-            put_chunk(w, which, cw, &own, &chunk, (size_t[2]){p, c});
+            put_run(w, which, &one, op, (size_t[2]){p, c}, 1);
     }
 done:
     return status;
-}
-
-static void put_phase_major(sim_lower_work *w, int which, const chunk_writer *cw, const sim_op *op)
-{
-    sim_op chunk = *op;
-
-    for (size_t p = 0; p < cw->timed->n_phases; p++)
-        for (size_t c = 0; c < cw->chunks; c++)
-            put_chunk(w, which, cw, cw->timed, &chunk, (size_t[2]){p, c});
 }
 
 /* Whether nothing of the other lists is served on the dimensions of this collective. */
@@ -168,7 +219,8 @@ static cs_status put_chunks(sim_lower_work *w, int which, const chunk_writer *cw
     if (scheduling == SIM_THEMIS && timed->n_phases > 1 && cw->chunks > 1)
         CS_TRY(put_themis(w, which, cw, op, err));
     else
-        put_phase_major(w, which, cw, op);
+        for (size_t p = 0; p < timed->n_phases; p++)
+            put_phase(w, which, cw, op, p);
     *end = chunk_slot(cw, timed->n_phases - 1, cw->chunks - 1);
     if (scheduling != SIM_PROGRAM)
         *end = join_chunks(w, &w->list[which], chunk_slot(cw, timed->n_phases - 1, 0), cw->chunks,

@@ -60,7 +60,7 @@ static cs_status put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err
     for (size_t i = 0; i < pass->n; i++) {
         const wl_item *item = &pass->item[i];
         const sim_timed *timed;
-        sim_op op = {0};
+        sim_op op = {.count = 1};
 
         w->item_slot[i] = SIM_SLOT_START;
         if (!sim__pass_takes((sim_pass_kind)w->context.self.kind, item))
@@ -90,7 +90,7 @@ static cs_status put_gather(sim_lower_work *w, cs_error *err)
     for (size_t i = 0; i < block->n_gathers; i++) {
         const wl_gather *gather = &block->gather[i];
         const sim_timed *timed;
-        sim_op op = {.name = -1};
+        sim_op op = {.name = -1, .count = 1};
 
         sim__set_dep(&op, SIM_SLOT_START);
         CS_TRY(time_gather(w, gather, &timed, err));
@@ -112,7 +112,7 @@ static cs_status put_reductions(sim_lower_work *w, cs_error *err)
     for (size_t i = 0; pass != NULL && i < pass->n; i++) {
         const wl_item *item = &pass->item[i];
         const sim_timed *timed;
-        sim_op op = {0};
+        sim_op op = {.count = 1};
 
         w->item_slot[i] = SIM_SLOT_START;
         if (!item->background)
@@ -137,7 +137,7 @@ done:
 static int16_t join(sim_lower_work *w, int which)
 {
     const sim_op_list *list = &w->list[which];
-    sim_op op = {.server = SIM_NO_SERVER, .name = -1};
+    sim_op op = {.server = SIM_NO_SERVER, .name = -1, .count = 1};
 
     if (list->n_ends == 0)
         return -1;
@@ -164,7 +164,7 @@ static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_e
 {
     cs_status status;
     const sim_timed *timed;
-    sim_op op = {.name = -1};
+    sim_op op = {.name = -1, .count = 1};
 
     CS_TRY(sim__timed_boundary(&w->l->timing, w->context.send == 2, &timed, err));
     sim__set_dep(&op, output);

@@ -37,7 +37,9 @@ enum { SIM_MOST_ENDS = 32 };
 /* Operations being written, and the slots that stand for the end of the whole list. */
 typedef struct {
     sim_op *op;
-    size_t n, merged;
+    size_t n;             /* operations written, each for `count` chunks */
+    size_t total, merged; /* chunks in all, and merged into SIM_LIST_OUT so far */
+    size_t at, offset;    /* next to be merged: operation, chunk of it */
     int16_t end[SIM_MOST_ENDS];
     size_t n_ends;
 } sim_op_list;
