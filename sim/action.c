@@ -264,8 +264,8 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
     }
     it->runner.stage = (int32_t)stage;
     if (it->job->recorder != NULL)
-        CS_TRY(it->job->recorder->action(it->job->recorder->context, stage, action, from != NULL,
-                                         it->err));
+        CS_TRY(it->job->recorder->action(it->job->recorder->context, it->job, stage, action,
+                                         from != NULL, it->err));
     CS_TRY(take_action(it, stage, action, sends, &leave));
     if (from != NULL)
         book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);
