@@ -211,26 +211,36 @@ done:
     return status;
 }
 
-/* Custom collectives are named by a path prefix, from here or from the folder of system.json. */
+/* Loads a custom collective named by a path prefix: as written, from the folder of system.json, or
+ * by its last part beside system.json (files that were moved together). */
+static cs_status load_one_custom(const char *system, const char *prefix, wl_trace **out,
+                                 cs_error *err)
+{
+    const wl_trace_options form = {.custom = true};
+    const char *slash = strrchr(system, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash - system) + 1;
+    const char *last = strrchr(prefix, '/');
+    const char *tries[] = {prefix, last == NULL ? prefix : last + 1};
+    cs_status status = wl_trace_load(prefix, &form, out, err);
+    char path[1024];
+
+    for (size_t i = 0; i < CS_COUNT(tries) && status == CS_ENOENT; i++) {
+        snprintf(path, sizeof path, "%.*s%s", folder, system, tries[i]);
+        status = wl_trace_load(path, &form, out, NULL);
+    }
+    return status;
+}
+
 static cs_status load_custom(const cli_context *cli, machine *m, sim_cluster_options *options,
                              cs_error *err)
 {
-    const wl_trace_options form = {.custom = true};
-    const char *system = cli->args.system;
-    const char *slash = strrchr(system, '/');
     cs_status status = CS_OK;
-    char path[1024];
 
     for (size_t t = 0; t < SIM_ASTRA_N_TYPES; t++) {
         const char *prefix = m->astra->system.custom[t];
         if (prefix[0] == '\0')
             continue;
-        status = wl_trace_load(prefix, &form, &m->custom[t], err);
-        if (status == CS_ENOENT && prefix[0] != '/' && slash != NULL) {
-            snprintf(path, sizeof path, "%.*s/%s", (int)(slash - system), system, prefix);
-            status = wl_trace_load(path, &form, &m->custom[t], err);
-        }
-        CS_TRY(status);
+        CS_TRY(load_one_custom(cli->args.system, prefix, &m->custom[t], err));
         options->custom[t] = m->custom[t];
     }
 done:
