@@ -69,6 +69,28 @@ static void test_worked_times(void **state)
     }
 }
 
+/* Double binary trees of 3: 1 under 2 under 0, and shifted by one 2 under 0 under 1.  In and out of
+ * NPU 0: halves to 2 (down, first), to 1 (up, second), to 2 (down, second) = 1.5 S.  Two levels:
+ * min over k of (4 + k - 1) (2 L + 1.5 S/k/B).  Without latency: 1.5 S/B.  A broadcast adds a level
+ * and half of S from root to root: 0 sends halves to 2, to 1 and again to 2. */
+static void test_double_binary_tree_of_three(void **state)
+{
+    sim_dim dim = make_dim(SIM_SWITCH, SIM_ALGO_DOUBLE_BINARY_TREE, 3, 100, 500);
+    double reduce = INFINITY, broadcast = INFINITY;
+
+    (void)state;
+    for (double k = 1; k < 1000; k++) {
+        reduce = fmin(reduce, (4 + k - 1) * (1e-6 + 15e-3 / k));
+        broadcast = fmin(broadcast, (3 + k - 1) * (1e-6 + 15e-3 / k));
+    }
+    assert_close(seconds_on(dim, WL_ALL_REDUCE, 1e9), reduce, 1e-9);
+    dim.latency_s = 0;
+    assert_close(seconds_on(dim, WL_ALL_REDUCE, 1e9), 15e-3, 1e-9);
+    dim.latency_s = 500e-9;
+    assert_close(seconds_on(dim, WL_BROADCAST, 1e9), broadcast, 1e-9);
+    assert_close(seconds_on(dim, WL_REDUCE, 1e9), seconds_on(dim, WL_BROADCAST, 1e9), 1e-12);
+}
+
 /* Two NPUs share one link of the whole bandwidth; a part of two of a ring of four has a link of
  * half; opposite NPUs of a ring of eight (stride 4) send half each way, four pairs on each link:
  * 4 * S/2 / 2 over 50 GB/s. All are all-gathers of 1 GB at 100 GB/s. */
@@ -281,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ring_all_reduce_reaches_the_bandwidth),
         cmocka_unit_test(test_worked_times),
+        cmocka_unit_test(test_double_binary_tree_of_three),
         cmocka_unit_test(test_two_npus),
         cmocka_unit_test(test_siblings_share_links),
         cmocka_unit_test(test_switch_properties),
