@@ -92,7 +92,7 @@ static void fill_target(tables *t, const sample *s, double target, double *succe
 
     for (size_t i = 0; i < s->n; i++) {
         const double at = evaluations_to(s->runs[i], t->optimum, target);
-        hits += isfinite(at);
+        hits += isfinite(at) ? 1 : 0;
         spent += isfinite(at) ? at : (double)t->suite->evaluations;
         t->work[i] = at;
     }

@@ -290,7 +290,8 @@ static cs_status dispatch(server *s, const cs_json *request, cs_json *answer, cs
     }
     const char *near = cs_nearest(name, names, CS_COUNT(commands));
     cs_fail(err, CS_EINVAL, "unknown cmd \"%.60s\"", name);
-    cs_error_append(err, near != NULL ? "; did you mean \"%s\"?" : "", near);
+    if (near != NULL)
+        cs_error_append(err, "; did you mean \"%s\"?", near);
     return CS_EINVAL;
 }
 

@@ -103,7 +103,30 @@ static void test_outcome_keeps_the_best_trial(void **state)
     search_outcome_fini(&out);
 }
 
-/* micro_batch {1, 2, 4} x recompute 3 with everything else pinned: 9 points or fewer. */
+/* Every design gives the same digits whatever was simulated before it with the same tables. */
+static void test_history_changes_no_digit(void **state)
+{
+    sim_scratch *warm = sim_scratch_create(problem.model);
+    cs_rng *rng = cs_rng_create(8, 0, 0);
+    int32_t point[64];
+
+    (void)state;
+    for (size_t i = 0; i < 60; i++) {
+        search_trial a = {.id = 1}, b = {.id = 1};
+        assert_int_equal(psa_space_sample(problem.space, rng, point), CS_OK);
+        sim_scratch *fresh = sim_scratch_create(problem.model);
+        search_evaluate(&problem, point, warm, &a);
+        search_evaluate(&problem, point, fresh, &b);
+        sim_scratch_destroy(fresh);
+        if (memcmp(&a.result, &b.result, sizeof a.result) != 0)
+            fail_msg("design %zu: latency %.17g after others, %.17g alone", i, a.result.latency_s,
+                     b.result.latency_s);
+    }
+    cs_rng_destroy(rng);
+    sim_scratch_destroy(warm);
+}
+
+/* micro_batch x recompute with everything else pinned: 15 points at most. */
 static void test_small_space_is_exhausted(void **state)
 {
     static const char *const fixes[] = {"workload.dp=64",
@@ -271,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_no_digit),
         cmocka_unit_test(test_outcome_keeps_the_best_trial),
+        cmocka_unit_test(test_history_changes_no_digit),
         cmocka_unit_test(test_small_space_is_exhausted),
         cmocka_unit_test(test_signal_and_timeout_leave_a_prefix),
         cmocka_unit_test(test_simulator_errors_are_failed_trials),
