@@ -60,6 +60,8 @@ CS_MUST_USE cs_status psa__require_step(psa__build *build, psa__step *step);
 CS_MUST_USE cs_status psa__function_of(psa__build *build, psa__step *step, int32_t *out);
 /* The chain becomes a net, or a set of tables when it is bounded (*out is then untouched). */
 CS_MUST_USE cs_status psa__run_chain(psa__build *build, const psa__chain *chain, int32_t *out);
+/* Adds to the combinations evaluated so far; refuses over the limit, naming the constraint. */
+CS_MUST_USE cs_status psa__count_work(psa__build *build, size_t n, int32_t origin);
 cs_status psa__table_too_large(psa__build *build, int32_t origin);
 cs_status psa__too_many_nets(psa__build *build, int32_t origin);
 

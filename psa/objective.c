@@ -29,6 +29,7 @@ static cs_status compile_objective(psa_schema *schema, psa__objective *o, const 
     psa__source source = {schema, doc, o->node, o->text, 0, true};
 
     CS_TRY(psa__parse(&source, &parsed, err));
+    CS_TRY(psa__count_size(&source, &parsed, err));
     if (parsed.value.vector)
         return psa__source_fail(&source, 0, err,
                                 "this has one value per dimension; use sum(), min() or max()");

@@ -16,9 +16,11 @@
     X(FACT, 0)                                                                                     \
     X(RESULT, 0)                                                                                   \
     X(VAR, 0)                                                                                      \
-    X(ADD, 9) X(MUL, 9) X(MIN, 9) X(MAX, 9) X(AND, 9) X(OR, 9) X(SUB, 2) X(DIV, 2) X(MOD, 2)       \
-        X(POW, 2) X(EQ, 2) X(NE, 2) X(LT, 2) X(LE, 2) X(GT, 2) X(GE, 2) X(NEG, 1) X(NOT, 1)        \
-            X(LOG2, 1) X(SQRT, 1) X(ABS, 1) X(CEIL, 1) X(FLOOR, 1) X(IF, 3)
+    X(ADD, 9)                                                                                      \
+    X(MUL, 9)                                                                                      \
+    X(MIN, 9) X(MAX, 9) X(AND, 9) X(OR, 9) X(SUB, 2) X(DIV, 2) X(MOD, 2) X(POW, 2) X(EQ, 2)        \
+        X(NE, 2) X(LT, 2) X(LE, 2) X(GT, 2) X(GE, 2) X(NEG, 1) X(NOT, 1) X(LOG2, 1) X(SQRT, 1)     \
+            X(ABS, 1) X(CEIL, 1) X(FLOOR, 1) X(IF, 3)
 
 typedef enum {
 #define X(name, arity) PSA__##name,
@@ -38,8 +40,9 @@ typedef struct psa__node {
     const struct psa__node *const *arg;
 } psa__node;
 
-/* Largest expression, and deepest, after derived values are put in. */
+/* Largest expression, all of them together, and the deepest, after derived values are put in. */
 #define PSA__MAX_SIZE  100000u
+#define PSA__MAX_TOTAL 1000000u
 #define PSA__MAX_DEPTH 200u
 #define PSA__MAX_ARGS  2048u
 
@@ -170,6 +173,9 @@ typedef struct {
 } psa__parsed;
 
 CS_MUST_USE cs_status psa__parse(const psa__source *source, psa__parsed *out, cs_error *err);
+/* Adds an expression's size to the schema's total; refuses when it is over the limit. */
+CS_MUST_USE cs_status psa__count_size(const psa__source *source, const psa__parsed *parsed,
+                                      cs_error *err);
 /* Refusal at byte `offset` of the source. */
 cs_status psa__source_fail(const psa__source *source, size_t offset, cs_error *err, const char *fmt,
                            ...) CS_PRINTF(4, 5);
@@ -235,6 +241,7 @@ struct psa_schema {
     size_t n_derived;
     psa__derived *derived;
     int derived_depth; /* of the one being parsed */
+    size_t total_size; /* nodes of all constraints and objectives */
     size_t n_constraints;
     psa__constraint *constraint;
     size_t n_objectives; /* listed ones; the built-in ones follow */

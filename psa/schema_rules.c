@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_DERIVED     1000
-#define MAX_CONSTRAINTS 10000
+#define MAX_CONSTRAINTS 2000
 
 static cs_status no_memory(cs_error *err)
 {
@@ -100,6 +100,17 @@ static cs_status add_parts(psa_schema *schema, psa__constraint *c, const psa__pa
     return CS_OK;
 }
 
+cs_status psa__count_size(const psa__source *source, const psa__parsed *parsed, cs_error *err)
+{
+    size_t *total = &source->schema->total_size;
+
+    for (size_t i = 0; i < parsed->value.n; i++)
+        *total += parsed->value.node[i]->size;
+    if (*total > PSA__MAX_TOTAL)
+        return psa__source_fail(source, 0, err, "the expressions are too large together");
+    return CS_OK;
+}
+
 static cs_status parse_constraint(psa_schema *schema, psa__constraint *c, bool each, cs_error *err)
 {
     cs_status status;
@@ -113,6 +124,7 @@ static cs_status parse_constraint(psa_schema *schema, psa__constraint *c, bool e
     for (size_t d = 1; d <= rounds; d++) {
         source.d = each ? d : 0;
         CS_TRY(psa__parse(&source, &parsed, err));
+        CS_TRY(psa__count_size(&source, &parsed, err));
         if (parsed.value.type != PSA__BOOL)
             return psa__source_fail(&source, 0, err,
                                     "a constraint is a condition, such as a comparison");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define DEVICE_STACK "compute"
+#define MAX_WARNINGS 20
 
 static const char *const price_tables[] = {"cosmic", "libra"};
 
@@ -27,6 +28,8 @@ bool psa__check_plausible(psa_schema *schema, const psa_field *field, double val
 
     if (bandwidth ? value >= 0.1e9 && value <= 1e13
                   : !latency || value == 0 || (value >= 1e-9 && value <= 1e-3))
+        return true;
+    if (schema->n_warnings == MAX_WARNINGS)
         return true;
     if (!psa__grow(schema->arena, (void **)&schema->warning, &schema->warnings_capacity,
                    schema->n_warnings, sizeof *schema->warning))

@@ -42,6 +42,7 @@ static cs_status run_link(psa__build *build, const psa__chain *c, const link *be
 
     if ((double)n_left * (double)n_right > PSA__MAX_ROWS)
         return psa__table_too_large(build, c->origin);
+    CS_TRY(psa__count_work(build, n_left * n_right, c->origin));
     here->s.op = c->op;
     here->s.origin = c->origin;
     here->s.n = 2;

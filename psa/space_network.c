@@ -32,6 +32,15 @@ cs_status psa__table_too_large(psa__build *build, int32_t origin)
                           "condition would do");
 }
 
+cs_status psa__count_work(psa__build *build, size_t n, int32_t origin)
+{
+    build->work += n;
+    if (build->work > PSA__MAX_WORK)
+        return psa__too_large(build, origin,
+                              "more than 100,000,000 combinations together with those before it");
+    return CS_OK;
+}
+
 int32_t psa__add_net(psa__build *build, int32_t card)
 {
     psa_space *space = build->space;

@@ -13,8 +13,9 @@
 
 typedef unsigned __int128 psa__count;
 
-#define PSA__MAX_ROWS  10000000u /* of one table */
-#define PSA__MAX_CELLS 60000000u /* rows x columns */
+#define PSA__MAX_ROWS  10000000u  /* of one table */
+#define PSA__MAX_CELLS 60000000u  /* rows x columns */
+#define PSA__MAX_WORK  100000000u /* combinations evaluated in one compilation */
 #define PSA__MAX_NETS  1024u
 #define PSA__MAX_TUPLE 16u   /* members */
 #define PSA__DIRECT    4096u /* combinations that are tabulated without taking an expression apart */
@@ -30,6 +31,7 @@ typedef struct {
     int32_t *domain; /* their file indices; numbers ascending */
     int32_t first;   /* position of file index 0 in the domain, -1: gone */
     bool ordered;
+    size_t stamp;            /* of the last change of the domain */
     const psa__node *active; /* over raws; NULL: always */
     psa__program active_program;
     char name[96];
@@ -116,6 +118,7 @@ struct psa_space {
 typedef struct {
     const psa__node *node;
     int32_t origin; /* index into schema->constraint, -1: a knob's condition */
+    size_t stamp;   /* when it last filtered domains, 0: never */
 } psa__condition;
 
 typedef struct {
@@ -150,6 +153,9 @@ typedef struct {
     psa__pool pool;
     cs_error *err;
     bool unsatisfiable;
+    size_t clock;         /* counts changes of domains */
+    size_t failed_tuples; /* equalities with too many solutions */
+    size_t work;          /* combinations evaluated for tables */
     size_t n_conditions, conditions_capacity;
     psa__condition *condition;
     size_t n_equal, equal_capacity; /* expressions known to be a constant */

@@ -158,7 +158,7 @@ static void sweep_run(psa__build *build, const psa__program *program, sweep *s)
     } while (i < s->n);
 }
 
-static bool keep_supported(psa__raw *raw, const bool *support)
+static bool keep_supported(psa__build *build, psa__raw *raw, const bool *support)
 {
     size_t n = 0;
 
@@ -168,7 +168,17 @@ static bool keep_supported(psa__raw *raw, const bool *support)
     if (n == raw->n)
         return false;
     raw->n = n;
+    raw->stamp = ++build->clock;
     return true;
+}
+
+/* Whether a domain has changed since a condition last filtered. */
+static bool is_stale(const psa__build *build, size_t stamp, const int32_t *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (build->space->raw[list[i]].stamp > stamp)
+            return true;
+    return stamp == 0;
 }
 
 /* Filters the values of the raws of a small condition; *drop when nothing is left to check. */
@@ -190,7 +200,7 @@ static cs_status filter(psa__build *build, const psa__node *node, const int32_t 
         build->unsatisfiable = true;
     *drop = s.all_true || n == 1 || !s.any_true;
     for (size_t k = 0; k < n && s.any_true; k++)
-        *changed = keep_supported(&build->space->raw[list[k]], s.support[k]) || *changed;
+        *changed = keep_supported(build, &build->space->raw[list[k]], s.support[k]) || *changed;
     return CS_OK;
 }
 
@@ -204,7 +214,7 @@ static cs_status treat(psa__build *build, psa__condition condition, bool *change
     int32_t *list;
     size_t n;
     double combinations;
-    bool drop = false;
+    bool drop = false, small;
 
     if (node == NULL)
         return psa__no_memory(build);
@@ -215,7 +225,7 @@ static cs_status treat(psa__build *build, psa__condition condition, bool *change
     }
     if (node->op == PSA__AND) {
         for (size_t i = 0; i < node->n; i++)
-            CS_TRY(treat(build, (psa__condition){node->arg[i], condition.origin}, changed));
+            CS_TRY(treat(build, (psa__condition){node->arg[i], condition.origin, 0}, changed));
         return CS_OK;
     }
     list = cs_arena_alloc(build->arena, (build->space->n_raws + 1) * sizeof *list);
@@ -223,14 +233,16 @@ static cs_status treat(psa__build *build, psa__condition condition, bool *change
         return psa__no_memory(build);
     n = psa__scope(build, node, list);
     combinations = psa__combinations(build, list, n);
-    if ((n == 1 && combinations <= MAX_UNARY) || (n <= 3 && combinations <= PSA__DIRECT) ||
-        (n <= PSA__MAX_TUPLE && combinations <= MAX_SWEEP))
+    small = (n == 1 && combinations <= MAX_UNARY) || (n <= 3 && combinations <= PSA__DIRECT) ||
+            (n <= PSA__MAX_TUPLE && combinations <= MAX_SWEEP);
+    if (small && is_stale(build, node == condition.node ? condition.stamp : 0, list, n))
         CS_TRY(filter(build, node, list, n, &drop, changed));
     if (drop)
         return CS_OK;
     CS_TRY(note_equality(build, node));
     if (!psa__add_condition(build, node, condition.origin))
         return psa__no_memory(build);
+    build->condition[build->n_conditions - 1].stamp = ++build->clock;
 done:
     return status;
 }

@@ -27,6 +27,7 @@ bool psa__add_condition(psa__build *build, const psa__node *node, int32_t origin
     condition = &build->condition[build->n_conditions++];
     condition->node = node;
     condition->origin = origin;
+    condition->stamp = 0;
     return true;
 }
 

@@ -21,6 +21,7 @@ double psa__operand_value(const psa__build *build, const psa__operand *arg, size
 /* Tabulates the operator over all combinations of its operands. The caller frees result. */
 static cs_status run_step(psa__build *build, psa__step *s)
 {
+    cs_status status;
     double rows = 1, value[PSA__MAX_TUPLE];
     size_t at[PSA__MAX_TUPLE] = {0};
     psa__env env = {.var = build->x};
@@ -29,6 +30,7 @@ static cs_status run_step(psa__build *build, psa__step *s)
         rows *= (double)psa__operand_card(build, &s->arg[i]);
     if (rows > PSA__MAX_ROWS)
         return psa__table_too_large(build, s->origin);
+    CS_TRY(psa__count_work(build, (size_t)rows, s->origin));
     s->n_rows = (size_t)rows;
     s->result = malloc((s->n_rows + 1) * sizeof *s->result);
     if (s->result == NULL)
@@ -50,7 +52,8 @@ static cs_status run_step(psa__build *build, psa__step *s)
                 break;
         }
     }
-    return CS_OK;
+done:
+    return status;
 }
 
 /* First psa__operand with the same net: one net may be used twice, as in x * x. */

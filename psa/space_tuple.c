@@ -11,6 +11,7 @@
 
 #define MAX_SOLUTIONS 100000u
 #define MAX_REACHABLE 200000u
+#define MAX_FAILED    16 /* equalities given up, after which none is tried */
 #define ROUNDING      1e-9
 
 /* One equality being enumerated. */
@@ -215,11 +216,12 @@ static cs_status try_tuple(psa__build *build, const psa__condition *condition)
     cs_status status = CS_OK;
     bool usable;
 
-    if (!matches(build, condition->node, tuple, &s.target))
+    if (build->failed_tuples >= MAX_FAILED || !matches(build, condition->node, tuple, &s.target))
         return CS_OK;
     qsort(tuple->member, tuple->n, sizeof *tuple->member, by_index);
     s.sum = tuple->is_sum;
     usable = enumerate(&s);
+    build->failed_tuples += !usable;
     if (usable) {
         tuple->n_solutions = s.n;
         tuple->origin = condition->origin;
@@ -310,6 +312,8 @@ static cs_status filter_by_domains(psa__build *build, psa__tuple *tuple, bool *c
         for (size_t k = 0; k < raw->n; k++)
             if (used[raw->domain[k]])
                 raw->domain[n++] = raw->domain[k];
+        if (n != raw->n)
+            raw->stamp = ++build->clock;
         *changed = *changed || n != raw->n;
         raw->n = n;
     }
