@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Partial results of step i: combinations of the values so far with those of psa__operand i. */
+/* Partial results of step i: combinations of the values so far with those of operand i. */
 typedef struct {
     psa__step s;
     psa__indexed results;

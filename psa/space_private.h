@@ -34,7 +34,7 @@ typedef struct {
     size_t stamp;            /* of the last change of the domain */
     const psa__node *active; /* over raws; NULL: always */
     psa__program active_program;
-    char name[96];
+    char name[128];
     /* where its value comes from: a search variable (and member), or a constant */
     int32_t var; /* -1: constant, domain[0] */
     int32_t member;

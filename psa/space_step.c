@@ -56,7 +56,7 @@ done:
     return status;
 }
 
-/* First psa__operand with the same net: one net may be used twice, as in x * x. */
+/* First operand with the same net: one net may be used twice, as in x * x. */
 static int32_t first_use(const psa__step *s, size_t i)
 {
     size_t k = 0;
