@@ -45,6 +45,15 @@ static bool cut_into_spans(uint8_t dim, int64_t *x, uint32_t n, sim_footprint *o
     return true;
 }
 
+/* Whether the spans on a dimension come out whole wherever they start: 2 of 8, 6 apart, do not. */
+static bool spans_tile(const sim_network *net, uint8_t dim, const sim_footprint *f)
+{
+    for (size_t i = 0; i < f->n_spans; i++)
+        if (f->span[i].dim == dim && net->dim[dim].n % (f->span[i].n * f->span[i].stride) != 0)
+            return false;
+    return true;
+}
+
 bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,
                              sim_footprint *out)
 {
@@ -59,7 +68,8 @@ bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32
     for (size_t d = 0; d < net->n_dims && x != NULL && is_product; stride *= net->dim[d++].n) {
         const uint32_t count = coordinates(rank, n, stride, net->dim[d].n, x);
         product *= count;
-        is_product = count > 0 && product <= n && cut_into_spans((uint8_t)d, x, count, out);
+        is_product = count > 0 && product <= n && cut_into_spans((uint8_t)d, x, count, out) &&
+                     spans_tile(net, (uint8_t)d, out);
     }
     is_product = x != NULL && is_product && product == n;
     free(x);

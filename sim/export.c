@@ -103,6 +103,7 @@ static void work_fini(sim__pass_work *w)
     free(w->entry);
     free(w->coll_of);
     free(w->value);
+    free(w->mark);
     free(w);
 }
 
@@ -127,9 +128,11 @@ static cs_status work_begin(sim_export *x, const sim_job *job, size_t stage,
     if (items > w->cap_items) {
         free(w->coll_of);
         free(w->value);
+        free(w->mark);
+        w->mark = malloc(items * sizeof *w->mark);
         w->coll_of = malloc(items * sizeof *w->coll_of);
         w->value = malloc(items * sizeof *w->value);
-        w->cap_items = w->coll_of != NULL && w->value != NULL ? items : 0;
+        w->cap_items = w->coll_of != NULL && w->value != NULL && w->mark != NULL ? items : 0;
     }
     for (size_t i = 0; i < items && items <= w->cap_items; i++)
         w->value[i] = (sim__nodes){.n = 0};

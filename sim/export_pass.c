@@ -210,21 +210,44 @@ done:
 
 /* ---- which collectives are written chunk by chunk ---- */
 
-/* Whether a collective meets another on a dimension, one of them in the background. */
+/* Whether item b of the pass waits for the earlier item a, directly or through others. */
+static bool waits_for(const sim__pass_work *w, int32_t b, int32_t a)
+{
+    memset(w->mark, 0, w->pass->n * sizeof *w->mark);
+    w->mark[b] = true;
+    for (int32_t i = b; i > a; i--) {
+        const wl_item *item = &w->pass->item[i];
+
+        for (size_t d = 0; w->mark[i] && d < item->n_deps; d++)
+            if (item->dep[d] >= 0)
+                w->mark[item->dep[d]] = true;
+    }
+    return w->mark[a];
+}
+
+/* Whether two collectives may be under way at once. */
+static bool meet(const sim__pass_work *w, const sim__coll_part *a, const sim__coll_part *b)
+{
+    if (a->list != SIM__URGENT || b->list != SIM__URGENT)
+        return true;
+    if (a->timed.n_phases <= 1 && b->timed.n_phases <= 1)
+        return false; /* one after the other, in order of issue */
+    return a->item < b->item ? !waits_for(w, b->item, a->item) : !waits_for(w, a->item, b->item);
+}
+
 static bool shares(const sim__pass_work *w, const sim__coll_part *a)
 {
     for (size_t i = 0; i < w->n_colls; i++) {
         const sim__coll_part *b = &w->coll[i];
 
-        if (b != a && (a->dims & b->dims) != 0 &&
-            (a->list != SIM__URGENT || b->list != SIM__URGENT))
+        if (b != a && (a->dims & b->dims) != 0 && meet(w, a, b))
             return true;
     }
     return false;
 }
 
-/* Where nothing in the background meets another collective on a dimension, whole collectives in
- * order give the same times; without any in the foreground the background runs in order too. */
+/* Where no two collectives meet on a dimension, whole ones give the same times; without any in the
+ * foreground the background runs in order too. */
 static void choose_apart(sim__pass_work *w)
 {
     if (w->urgent == 0)

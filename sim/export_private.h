@@ -121,6 +121,7 @@ typedef struct sim__pass_work {
     size_t n_listed[3], cap_listed[3];
     int32_t *coll_of;  /* by item: collective, or -1 */
     sim__nodes *value; /* by item */
+    bool *mark;        /* by item, scratch */
     size_t cap_items;
     uint32_t start; /* compute node before the pass */
     sim__nodes weights;
