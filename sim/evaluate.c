@@ -5,97 +5,227 @@
 #include <string.h>
 
 #include "sim/compute.h"
-#include "sim/model_private.h"
+#include "sim/evaluate.h"
 
 const char *const sim_verdict_names[] = {"feasible", "out_of_memory", "over_limit", NULL};
 
-/* One workload of a design on its way. */
-typedef struct {
-    const sim_model *model;
-    const sim_config *config;
-    sim_scratch *scratch;
-    sim_layout layout;
-    const wl_program *program;
-    sim_pipeline pipeline;
-    bool unrolled;
-    sim_timeline_fn timeline;
-    void *timeline_context;
-    const sim_recorder *recorder;
-    cs_error *err;
-} evaluation;
+void sim__sums_add(sim__sums *total, const sim__sums *part, double times)
+{
+    for (size_t i = 0; i < SIM_N_SUMS; i++)
+        total->v[i] += times * part->v[i];
+}
 
-static double npus_of(const evaluation *e)
+static double npus_of(const sim__evaluation *e)
 {
     double n = 1;
 
-    for (size_t d = 0; d < e->layout.network.n_dims; d++)
-        n *= (double)e->layout.network.dim[d].n;
+    for (size_t d = 0; d < e->network.n_dims; d++)
+        n *= (double)e->network.dim[d].n;
     return n;
 }
 
-static cs_status begin(evaluation *e)
+/* Pools of the workloads must fit the machine side by side. */
+static cs_status check_pools(const sim__evaluation *e)
+{
+    double pools = 0, npus = npus_of(e);
+
+    for (size_t i = 0; i < e->model->n_workloads; i++)
+        pools += (double)e->model->workloads[i].npus;
+    if (pools > npus)
+        return cs_fail(e->err, CS_EINVAL, "pools of %.0f NPUs in all on a machine of %.0f", pools,
+                       npus);
+    return CS_OK;
+}
+
+static cs_status begin(sim__evaluation *e)
 {
     const wl_config *w = &e->config->workload;
 
     if (w->dp < 1 || w->tp < 1 || w->sp < 1 || w->pp < 1 || w->ep < 1 || w->dp % w->ep != 0)
         return cs_fail(e->err, CS_EINVAL, "dp %lld %% ep %lld = %lld, must be 0", (long long)w->dp,
                        (long long)w->ep, (long long)(w->ep < 1 ? -1 : w->dp % w->ep));
-    sim__config_layout(e->model, e->config, &e->layout);
+    sim_config_network(e->config, e->model->n_dims, &e->network);
+    return check_pools(e);
+}
+
+/* ---- one phase ---- */
+
+/* A pool has the machine's tp, sp and pp and its share of the replicas. */
+static cs_status enter_pool(const sim__evaluation *e, sim__phase *phase)
+{
+    const int64_t npus = llround(npus_of(e)), pool = phase->workload.npus;
+    const int64_t dp = phase->split.dp;
+
+    if (pool == 0)
+        return CS_OK;
+    if (dp > INT64_MAX / pool || dp * pool % npus != 0 || dp * pool / npus % phase->split.ep != 0)
+        return cs_fail(e->err, CS_EINVAL,
+                       "a pool of %lld of %lld NPUs holds no whole number of the %lld replicas",
+                       (long long)pool, (long long)npus, (long long)dp);
+    phase->split.dp = dp * pool / npus;
     return CS_OK;
 }
 
-/* Program of workload i, and the pipeline it runs in. */
-static cs_status enter_workload(evaluation *e, size_t i)
+cs_status sim__phase_make(const sim__evaluation *e, size_t i, sim__phase_kind kind, int64_t number,
+                          sim__phase *out)
+{
+    *out = (sim__phase){.workload = e->model->workloads[i], .split = e->config->workload};
+    out->key = (size_t)number << 7 | (size_t)kind << 4 | i;
+    return enter_pool(e, out);
+}
+
+/* Program of a phase, and the pipeline it runs in. */
+static cs_status enter(const sim__evaluation *e, const sim__phase *phase, const wl_program **out,
+                       sim_pipeline *pipeline)
 {
     cs_status status;
-    const wl_workload *workload = &e->model->workloads[i];
 
-    CS_TRY(sim__program_get(e->scratch->programs, workload, i, &e->config->workload, &e->program,
+    CS_TRY(sim__program_get(e->scratch->programs, &phase->workload, phase->key, &phase->split, out,
                             e->err));
-    e->pipeline = (sim_pipeline){e->program->n_stages, e->program->stage[0].n_chunks,
-                                 e->program->micro_batches, workload->mode != WL_TRAIN};
+    *pipeline = (sim_pipeline){(*out)->n_stages, (*out)->stage[0].n_chunks, (*out)->micro_batches,
+                               phase->workload.mode != WL_TRAIN};
 done:
     return status;
 }
 
-static sim_peak fullest_stage(const evaluation *e)
+static sim_peak fullest_stage(const sim__phase *phase, const wl_program *program,
+                              const sim_pipeline *pipeline)
 {
-    const wl_config *w = &e->config->workload;
+    const wl_config *w = &phase->split;
     sim_peak peak = {.stage = 0};
 
-    for (size_t s = 0; s < e->pipeline.n_stages; s++) {
-        double held = sim__in_flight((wl_schedule)w->schedule, &e->pipeline, s);
-        wl_memory memory = wl_stage_memory(e->program, w, s, held * (double)e->pipeline.n_chunks);
+    for (size_t s = 0; s < pipeline->n_stages; s++) {
+        double held = sim__in_flight((wl_schedule)w->schedule, pipeline, s);
+        wl_memory memory = wl_stage_memory(program, w, s, held * (double)pipeline->n_chunks);
         if (memory.total > peak.memory.total)
             peak = (sim_peak){memory, s};
     }
     return peak;
 }
 
-/* Memory of workload i, from the table where this split was seen. */
-static cs_status add_memory(evaluation *e, size_t i, sim_result *out)
+cs_status sim__phase_memory(const sim__evaluation *e, const sim__phase *phase, sim_peak *out)
 {
     cs_status status = CS_OK;
-    const wl_config *w = &e->config->workload;
-    const sim_peak *known = sim__peak_find(e->scratch->programs, i, w);
+    const sim_peak *known = sim__peak_find(e->scratch->programs, phase->key, &phase->split);
+    const wl_program *program;
+    sim_pipeline pipeline;
+
+    if (known != NULL) {
+        *out = *known;
+        return CS_OK;
+    }
+    CS_TRY(enter(e, phase, &program, &pipeline));
+    *out = fullest_stage(phase, program, &pipeline);
+    sim__peak_put(e->scratch->programs, phase->key, &phase->split, out);
+done:
+    return status;
+}
+
+/* A running collective takes a share x of compute and memory bandwidth: in the time h that it is
+ * hidden, compute does (1 - x) h of its work, and x h of it is left for later.  As x < 1, an
+ * iteration still takes at most compute and communication one after the other. */
+static double interference_s(const sim__evaluation *e, double hidden)
+{
+    return hidden * e->config->compute.interference;
+}
+
+static void sum_times(const sim__evaluation *e, const sim_engine_result *run, sim__sums *out)
+{
+    double exposed = 0, hidden, slowdown;
+
+    for (size_t axis = 0; axis < WL_N_AXES; axis++) {
+        sim_time t = run->account.wait[axis];
+        t += axis == WL_PP ? run->boundary : 0;
+        t += axis == WL_DP ? run->tail : 0;
+        out->v[SIM_SUM_AXIS + axis] = SIM_S(t);
+        exposed += SIM_S(t);
+    }
+    hidden = fmax(0, SIM_S(run->account.network) - exposed);
+    slowdown = interference_s(e, hidden);
+    out->v[SIM_SUM_LATENCY] = SIM_S(run->latency) + slowdown;
+    out->v[SIM_SUM_COMPUTE] = SIM_S(run->account.compute) + slowdown;
+    out->v[SIM_SUM_EXPOSED] = exposed;
+    out->v[SIM_SUM_BUBBLE] = SIM_S(run->bubble);
+    out->v[SIM_SUM_HIDDEN] = hidden;
+    out->v[SIM_SUM_SENT] = (double)run->account.sent_bytes;
+}
+
+static void sum_flops(const wl_program *program, sim__sums *out)
+{
+    out->v[SIM_SUM_MODEL_FLOPS] = program->flops.model_flops;
+    out->v[SIM_SUM_HARDWARE_FLOPS] = program->flops.hardware_flops;
+    out->v[SIM_SUM_REDUNDANT_FLOPS] = program->flops.redundant_flops;
+    out->v[SIM_SUM_RECOMPUTE_FLOPS] = program->flops.recompute_flops;
+    out->v[SIM_SUM_TOKENS] = program->tokens;
+}
+
+cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim__sums *out)
+{
+    cs_status status;
+    const wl_program *program;
+    sim_engine_result run;
+    sim_pipeline pipeline;
+    sim_mesh mesh;
+
+    CS_TRY(enter(e, phase, &program, &pipeline));
+    CS_TRY(sim__schedule_make((wl_schedule)phase->split.schedule, &pipeline, &e->scratch->schedule,
+                              e->err));
+    sim__mesh_make(&phase->split, &mesh);
+    {
+        sim_job job = {
+            .program = program,
+            .config = &phase->split,
+            .network = &e->network,
+            .mesh = &mesh,
+            .order = e->config->placement,
+            .device = &e->config->compute,
+            .routes = e->scratch->routes,
+            .schedule = &e->scratch->schedule,
+            .inference = phase->workload.mode != WL_TRAIN,
+            .unrolled = e->unrolled,
+            .timeline = e->timeline,
+            .timeline_context = e->timeline_context,
+            .recorder = e->recorder,
+        };
+        CS_TRY(sim__engine_run(e->scratch->engine, &job, &run, e->err));
+    }
+    sum_times(e, &run, out);
+    sum_flops(program, out);
+done:
+    return status;
+}
+
+/* ---- memory and cost ---- */
+
+static cs_status workload_memory(const sim__evaluation *e, size_t i, sim_peak *out)
+{
+    cs_status status;
+    sim__phase phase;
+
+    if (e->model->workloads[i].mode != WL_TRAIN)
+        return sim__serve_memory(e, i, out);
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_WHOLE, 0, &phase));
+    CS_TRY(sim__phase_memory(e, &phase, out));
+done:
+    return status;
+}
+
+static cs_status add_memory(const sim__evaluation *e, size_t i, sim_result *out)
+{
+    cs_status status;
     sim_peak peak;
 
-    if (known == NULL) {
-        CS_TRY(enter_workload(e, i));
-        peak = fullest_stage(e);
-        sim__peak_put(e->scratch->programs, i, w, &peak);
-        known = &peak;
-    }
-    if (known->memory.total > out->peak_memory_bytes) {
-        out->peak_memory_bytes = known->memory.total;
-        out->memory = known->memory;
-        out->memory_stage = known->stage;
+    CS_TRY(workload_memory(e, i, &peak));
+    if (peak.memory.total > out->peak_memory_bytes) {
+        out->peak_memory_bytes = peak.memory.total;
+        out->memory = peak.memory;
+        out->memory_stage = peak.stage;
     }
 done:
     return status;
 }
 
-static void judge_memory(const evaluation *e, sim_result *out)
+static void judge_memory(const sim__evaluation *e, sim_result *out)
 {
     double capacity = e->config->compute.memory_capacity;
 
@@ -106,7 +236,7 @@ static void judge_memory(const evaluation *e, sim_result *out)
     out->memory_excess = log(out->peak_memory_bytes / capacity);
 }
 
-static cs_status check(evaluation *e, sim_result *out)
+static cs_status check(sim__evaluation *e, sim_result *out)
 {
     cs_status status;
 
@@ -115,8 +245,8 @@ static cs_status check(evaluation *e, sim_result *out)
     out->energy_j = out->ttft_s = out->tpot_s = NAN;
     CS_TRY(begin(e));
     out->npus = npus_of(e);
-    out->bandwidth_per_npu_bytes_per_s = sim_network_bandwidth(&e->layout.network);
-    out->network_cost_usd = sim_network_cost_usd(&e->layout.network, e->model->prices);
+    out->bandwidth_per_npu_bytes_per_s = sim_network_bandwidth(&e->network);
+    out->network_cost_usd = sim_network_cost_usd(&e->network, e->model->prices);
     for (size_t i = 0; i < e->model->n_workloads; i++)
         CS_TRY(add_memory(e, i, out));
     judge_memory(e, out);
@@ -127,96 +257,58 @@ done:
 cs_status sim_precheck(const sim_model *model, const sim_config *config, sim_scratch *scratch,
                        sim_result *out, cs_error *err)
 {
-    evaluation e = {.model = model, .config = config, .scratch = scratch, .err = err};
+    sim__evaluation e = {.model = model, .config = config, .scratch = scratch, .err = err};
     return check(&e, out);
 }
 
-/* ---- engine run of one workload ---- */
+/* ---- sums over workloads ---- */
 
-static cs_status simulate_workload(evaluation *e, size_t i, sim_engine_result *out)
+/* The sums of all workloads, and what pools that work at the same time reach together. */
+typedef struct {
+    sim__sums sums;
+    double request_flops, requests_per_s, output; /* of pools */
+    bool pools, window;
+} totals;
+
+static cs_status run_workload(const sim__evaluation *e, size_t i, sim__outcome *out)
 {
     cs_status status;
+    sim__phase phase;
 
-    CS_TRY(enter_workload(e, i));
-    CS_TRY(sim__schedule_make((wl_schedule)e->config->workload.schedule, &e->pipeline,
-                              &e->scratch->schedule, e->err));
-    {
-        sim_job job = {
-            .program = e->program,
-            .config = &e->config->workload,
-            .network = &e->layout.network,
-            .mesh = &e->layout.mesh,
-            .order = e->config->placement,
-            .device = &e->config->compute,
-            .routes = e->scratch->routes,
-            .schedule = &e->scratch->schedule,
-            .inference = e->model->workloads[i].mode != WL_TRAIN,
-            .unrolled = e->unrolled,
-            .timeline = e->timeline,
-            .timeline_context = e->timeline_context,
-            .recorder = e->recorder,
-        };
-        CS_TRY(sim__engine_run(e->scratch->engine, &job, out, e->err));
-    }
+    *out = (sim__outcome){.ttft_s = NAN, .tpot_s = NAN};
+    if (e->model->workloads[i].mode != WL_TRAIN)
+        return sim__serve(e, i, out);
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_WHOLE, 0, &phase));
+    CS_TRY(sim__phase_run(e, &phase, &out->sums));
 done:
     return status;
 }
 
-/* A running collective takes a share x of compute and memory bandwidth, so that compute beside it
- * takes 1/(1-x) of its time: hidden time lengthens compute by x/(1-x) of itself. */
-static double interference_s(const evaluation *e, double hidden)
+/* The slowest pool sets how many requests a second pass through all of them. */
+static void add_pool(const wl_workload *workload, const sim__sums *sums, totals *t)
 {
-    double x = e->config->compute.interference;
-    return hidden * x / (1 - x);
+    double requests = (double)workload->global_batch / sums->v[SIM_SUM_LATENCY];
+
+    t->requests_per_s = t->pools ? fmin(t->requests_per_s, requests) : requests;
+    t->request_flops += sums->v[SIM_SUM_MODEL_FLOPS] / (double)workload->global_batch;
+    if (workload->mode == WL_DECODE || workload->mode == WL_SERVE)
+        t->output = fmax(t->output, (double)workload->output);
+    t->pools = true;
 }
 
-/* Adds `share` of a workload's times; returns its latency. */
-static double add_times(const evaluation *e, sim_result *out, const sim_engine_result *run,
-                        double share)
+static double larger(double a, double b)
 {
-    double exposed = 0, hidden, slowdown;
-
-    for (size_t axis = 0; axis < WL_N_AXES; axis++) {
-        sim_time t = run->account.wait[axis];
-        t += axis == WL_PP ? run->boundary : 0;
-        t += axis == WL_DP ? run->tail : 0;
-        out->exposed_by_axis_s[axis] += share * SIM_S(t);
-        exposed += SIM_S(t);
-    }
-    hidden = fmax(0, SIM_S(run->account.network) - exposed);
-    slowdown = interference_s(e, hidden);
-    out->compute_s += share * (SIM_S(run->account.compute) + slowdown);
-    out->exposed_s += share * exposed;
-    out->bubble_s += share * SIM_S(run->bubble);
-    out->hidden_s += share * hidden;
-    out->sent_bytes += share * (double)run->account.sent_bytes;
-    return SIM_S(run->latency) + slowdown;
+    return isnan(a) || b > a ? b : a;
 }
 
-static void add_flops(sim_result *out, const wl_flops *flops, double share)
+static void judge_load(const sim__outcome *o, sim_result *out)
 {
-    out->model_flops += share * flops->model_flops;
-    out->hardware_flops += share * flops->hardware_flops;
-    out->redundant_flops += share * flops->redundant_flops;
-    out->recompute_flops += share * flops->recompute_flops;
-}
-
-/* Rates and energy from the sums. */
-static void derive(const evaluation *e, double tokens, sim_result *out)
-{
-    const sim_device *device = &e->config->compute;
-    double peak = sim__device_peak(device, (wl_precision)e->config->workload.precision);
-
-    if (out->latency_s <= 0)
+    out->ttft_s = isnan(o->ttft_s) ? out->ttft_s : larger(out->ttft_s, o->ttft_s);
+    out->tpot_s = isnan(o->tpot_s) ? out->tpot_s : larger(out->tpot_s, o->tpot_s);
+    if (o->overload <= 0 || out->verdict == SIM_OUT_OF_MEMORY)
         return;
-    out->mfu = out->model_flops / (out->latency_s * peak * out->npus);
-    out->tokens_per_s = tokens / out->latency_s;
-    out->tokens_per_s_per_npu = out->tokens_per_s / out->npus;
-    if (isnan(device->power_active) || isnan(device->power_idle))
-        return;
-    out->energy_j = out->npus * (device->power_active * out->compute_s +
-                                 device->power_idle * (out->latency_s - out->compute_s) +
-                                 device->link_energy * out->sent_bytes);
+    out->verdict = SIM_OVER_LIMIT;
+    out->memory_excess = fmax(out->memory_excess, o->overload);
 }
 
 static double share_of(const sim_model *model, size_t i)
@@ -231,55 +323,104 @@ static double share_of(const sim_model *model, size_t i)
 }
 
 /* Adds workload i to the result. */
-static cs_status add_workload(evaluation *e, size_t i, double *tokens, sim_result *out)
+static cs_status add_workload(const sim__evaluation *e, size_t i, totals *t, sim_result *out)
 {
     cs_status status;
-    sim_engine_result run;
+    sim__outcome o;
     double share = share_of(e->model, i);
 
-    CS_TRY(simulate_workload(e, i, &run));
-    out->workload_latency_s[i] = add_times(e, out, &run, share);
-    out->latency_s += share * out->workload_latency_s[i];
-    add_flops(out, &e->program->flops, share);
-    *tokens += share * e->program->tokens;
+    CS_TRY(run_workload(e, i, &o));
+    out->workload_latency_s[i] = o.sums.v[SIM_SUM_LATENCY];
+    out->idle_s += share * o.idle_s;
+    sim__sums_add(&t->sums, &o.sums, share);
+    t->window = t->window || o.window;
+    if (e->model->workloads[i].npus > 0)
+        add_pool(&e->model->workloads[i], &o.sums, t);
+    judge_load(&o, out);
 done:
     return status;
 }
 
-/* `max`: the slowest workload stands for all. */
-static cs_status add_slowest(evaluation *e, double *tokens, sim_result *out)
+/* `max`: the slowest workload stands for all, but the first token and the rate of tokens are those
+ * of the workload that takes longest for them. */
+static cs_status add_slowest(const sim__evaluation *e, totals *t, sim_result *out)
 {
     cs_status status = CS_OK;
-    sim_result blank = *out;
-    double latency[SIM_MAX_WORKLOADS];
+    sim_result judged = *out;
 
     for (size_t i = 0; i < e->model->n_workloads; i++) {
-        sim_result alone = blank;
-        double own = 0;
+        sim_result alone = *out;
+        totals own = {.output = 0};
+        alone.idle_s = 0;
         CS_TRY(add_workload(e, i, &own, &alone));
-        latency[i] = alone.latency_s;
-        if (alone.latency_s > out->latency_s) {
-            *out = alone;
-            *tokens = own;
-        }
+        judged.workload_latency_s[i] = alone.workload_latency_s[i];
+        judged.ttft_s = isnan(alone.ttft_s) ? judged.ttft_s : larger(judged.ttft_s, alone.ttft_s);
+        judged.tpot_s = isnan(alone.tpot_s) ? judged.tpot_s : larger(judged.tpot_s, alone.tpot_s);
+        if (alone.verdict != SIM_FEASIBLE && judged.verdict == SIM_FEASIBLE)
+            judged.verdict = alone.verdict;
+        judged.memory_excess = fmax(judged.memory_excess, alone.memory_excess);
+        if (own.sums.v[SIM_SUM_LATENCY] <= t->sums.v[SIM_SUM_LATENCY])
+            continue;
+        judged.idle_s = alone.idle_s;
+        *t = own;
     }
-    memcpy(out->workload_latency_s, latency, e->model->n_workloads * sizeof *latency);
+    *out = judged;
 done:
     return status;
 }
 
-static cs_status simulate(evaluation *e, sim_result *out)
+static void fill_sums(const sim__sums *sums, sim_result *out)
+{
+    const double *v = sums->v;
+
+    out->latency_s = v[SIM_SUM_LATENCY];
+    out->compute_s = v[SIM_SUM_COMPUTE];
+    out->exposed_s = v[SIM_SUM_EXPOSED];
+    out->hidden_s = v[SIM_SUM_HIDDEN];
+    out->bubble_s = v[SIM_SUM_BUBBLE];
+    for (size_t axis = 0; axis < WL_N_AXES; axis++)
+        out->exposed_by_axis_s[axis] = v[SIM_SUM_AXIS + axis];
+    out->sent_bytes = v[SIM_SUM_SENT];
+    out->model_flops = v[SIM_SUM_MODEL_FLOPS];
+    out->hardware_flops = v[SIM_SUM_HARDWARE_FLOPS];
+    out->redundant_flops = v[SIM_SUM_REDUNDANT_FLOPS];
+    out->recompute_flops = v[SIM_SUM_RECOMPUTE_FLOPS];
+}
+
+/* Rates and energy from the sums. */
+static void derive(const sim__evaluation *e, const totals *t, sim_result *out)
+{
+    const sim_device *device = &e->config->compute;
+    double peak = sim__device_peak(device, (wl_precision)e->config->workload.precision);
+
+    if (out->latency_s <= 0)
+        return;
+    out->mfu = out->model_flops / (out->latency_s * peak * out->npus);
+    out->tokens_per_s = t->sums.v[SIM_SUM_TOKENS] / out->latency_s;
+    if (t->pools && t->output > 0) {
+        out->mfu = t->requests_per_s * t->request_flops / (peak * out->npus);
+        out->tokens_per_s = t->requests_per_s * t->output;
+    }
+    out->tokens_per_s_per_npu = out->tokens_per_s / out->npus;
+    if (t->window || t->pools || isnan(device->power_active) || isnan(device->power_idle))
+        return;
+    out->energy_j = out->npus * (device->power_active * out->compute_s +
+                                 device->power_idle * (out->latency_s - out->compute_s) +
+                                 device->link_energy * out->sent_bytes);
+}
+
+static cs_status simulate(sim__evaluation *e, sim_result *out)
 {
     cs_status status;
-    double tokens = 0;
+    totals t = {.output = 0};
 
     CS_TRY(check(e, out));
-    out->latency_s = 0;
     if (e->model->aggregate == SIM_MAX)
-        CS_TRY(add_slowest(e, &tokens, out));
+        CS_TRY(add_slowest(e, &t, out));
     for (size_t i = 0; e->model->aggregate != SIM_MAX && i < e->model->n_workloads; i++)
-        CS_TRY(add_workload(e, i, &tokens, out));
-    derive(e, tokens, out);
+        CS_TRY(add_workload(e, i, &t, out));
+    fill_sums(&t.sums, out);
+    derive(e, &t, out);
 done:
     return status;
 }
@@ -287,51 +428,58 @@ done:
 cs_status sim_evaluate(const sim_model *model, const sim_config *config, sim_scratch *scratch,
                        sim_result *out, cs_error *err)
 {
-    evaluation e = {.model = model, .config = config, .scratch = scratch, .err = err};
+    sim__evaluation e = {.model = model, .config = config, .scratch = scratch, .err = err};
     return simulate(&e, out);
 }
 
 cs_status sim_evaluate_unrolled(const sim_model *model, const sim_config *config,
                                 sim_scratch *scratch, sim_result *out, cs_error *err)
 {
-    evaluation e = {
+    sim__evaluation e = {
         .model = model, .config = config, .scratch = scratch, .unrolled = true, .err = err};
     return simulate(&e, out);
+}
+
+/* Runs one phase of workload `w` unrolled: its iteration, its prefill, or its first step. */
+static cs_status run_first(sim__evaluation *e, size_t w)
+{
+    cs_status status;
+    sim__phase phase;
+    sim__sums sums;
+    wl_mode mode = e->model->workloads[w].mode;
+
+    CS_TRY(begin(e));
+    CS_TRY(sim__phase_make(e, w, SIM_PHASE_WHOLE, 0, &phase));
+    if (mode == WL_DECODE)
+        CS_TRY(sim__step_make(e, w, 1, &phase));
+    else if (mode != WL_TRAIN)
+        CS_TRY(sim__prefill_make(e, w, &phase));
+    CS_TRY(sim__phase_run(e, &phase, &sums));
+done:
+    return status;
 }
 
 cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *config,
                        sim_scratch *scratch, sim_timeline_fn fn, void *context, cs_error *err)
 {
-    cs_status status;
-    sim_engine_result run;
-    evaluation e = {.model = model,
-                    .config = config,
-                    .scratch = scratch,
-                    .unrolled = true,
-                    .timeline = fn,
-                    .timeline_context = context,
-                    .err = err};
-
-    CS_TRY(begin(&e));
-    CS_TRY(simulate_workload(&e, w, &run));
-done:
-    return status;
+    sim__evaluation e = {.model = model,
+                         .config = config,
+                         .scratch = scratch,
+                         .unrolled = true,
+                         .timeline = fn,
+                         .timeline_context = context,
+                         .err = err};
+    return run_first(&e, w);
 }
 
 cs_status sim__record(const sim_model *model, size_t w, const sim_config *config,
                       sim_scratch *scratch, const sim_recorder *recorder, cs_error *err)
 {
-    cs_status status;
-    sim_engine_result run;
-    evaluation e = {.model = model,
-                    .config = config,
-                    .scratch = scratch,
-                    .unrolled = true,
-                    .recorder = recorder,
-                    .err = err};
-
-    CS_TRY(begin(&e));
-    CS_TRY(simulate_workload(&e, w, &run));
-done:
-    return status;
+    sim__evaluation e = {.model = model,
+                         .config = config,
+                         .scratch = scratch,
+                         .unrolled = true,
+                         .recorder = recorder,
+                         .err = err};
+    return run_first(&e, w);
 }

@@ -221,10 +221,14 @@ static const psa_rule rules[] = {
      .expression = "model.layers >= workload.pp * workload.virtual_stages",
      .relaxed_by = "!uneven_stages"},
     {.name = "sp divides the sequence",
-     .expression = "workload.sequence % (workload.sp * if(workload.tp_sequence, workload.tp, 1) * "
+     .expression = "workload.sequence == 1 or "
+                   "workload.sequence % (workload.sp * if(workload.tp_sequence, workload.tp, 1) * "
                    "if(workload.cp_balanced and workload.sp > 1, 2, 1)) == 0"},
     {.name = "the batch divides",
      .expression = "workload.global_batch % (workload.dp * workload.micro_batch) == 0"},
+    {.name = "a pool is a number of replicas",
+     .expression =
+         "workload.npus == 0 or workload.dp * workload.npus % product(network.npus) == 0"},
     {.name = "ep divides experts",
      .expression = "if(model.experts > 0, model.experts % workload.ep, workload.ep - 1) == 0"},
     {.name = "ep divides dp", .expression = "workload.dp % workload.ep == 0"},

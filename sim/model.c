@@ -14,6 +14,7 @@ static cs_status bind_facts(psa_schema *schema, size_t i, const wl_workload *wor
     const psa_fact facts[] = {
         {"workload.global_batch", (double)workload->global_batch},
         {"workload.sequence", (double)workload->sequence},
+        {"workload.npus", (double)workload->npus},
         {"model.parameters", (double)f.parameters},
         {"model.active_parameters", (double)f.active_parameters},
         {"model.layers", (double)f.layers},
@@ -154,15 +155,12 @@ void sim_config_network(const sim_config *config, size_t n_dims, sim_network *ou
     out->endpoint_delay_s = config->collective.endpoint_delay;
 }
 
-void sim__config_layout(const sim_model *model, const sim_config *config, sim_layout *out)
+void sim__mesh_make(const wl_config *split, sim_mesh *out)
 {
-    const wl_config *w = &config->workload;
-
-    memset(out, 0, sizeof *out);
-    sim_config_network(config, model->n_dims, &out->network);
-    out->mesh.size[WL_TP] = w->tp;
-    out->mesh.size[WL_SP] = w->sp;
-    out->mesh.size[WL_EP] = w->ep;
-    out->mesh.size[WL_DP] = w->dp / w->ep;
-    out->mesh.size[WL_PP] = w->pp;
+    *out = (sim_mesh){{0}};
+    out->size[WL_TP] = split->tp;
+    out->size[WL_SP] = split->sp;
+    out->size[WL_EP] = split->ep;
+    out->size[WL_DP] = split->dp / split->ep;
+    out->size[WL_PP] = split->pp;
 }

@@ -24,17 +24,11 @@ struct sim_scratch {
     sim_programs *programs;
 };
 
-/* What both the memory check and the engine need of a configuration. */
-typedef struct {
-    sim_network network;
-    sim_mesh mesh;
-} sim_layout;
-
 /* Runs workload `w` of a design unrolled and tells the recorder. */
 CS_MUST_USE cs_status sim__record(const sim_model *model, size_t w, const sim_config *config,
                                   sim_scratch *scratch, const sim_recorder *recorder,
                                   cs_error *err);
 
-void sim__config_layout(const sim_model *model, const sim_config *config, sim_layout *out);
+void sim__mesh_make(const wl_config *split, sim_mesh *out);
 
 #endif

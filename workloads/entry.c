@@ -19,12 +19,28 @@ static cs_status require(const cs_doc *doc, const cs_node *node, int64_t value, 
     return cs_doc_fail(doc, node, err, "mode %s needs the key '%s'", mode, key);
 }
 
+static cs_status read_load(const cs_doc *doc, const cs_node *node, wl_workload *w, cs_error *err)
+{
+    const cs_node *value = cs_node_get(node, "requests_per_s");
+    cs_status status = CS_OK;
+
+    if (value == NULL)
+        return CS_OK;
+    if (w->mode != WL_SERVE)
+        return cs_doc_fail(doc, value, err, "requests_per_s needs mode: serve");
+    CS_TRY(cs_node_real(doc, value, &w->requests_per_s, err));
+    if (!(w->requests_per_s > 0.0 && w->requests_per_s < 1e12))
+        return cs_doc_fail(doc, value, err, "expected more than 0 requests per second");
+done:
+    return status;
+}
+
 cs_status wl_workload_parse(const cs_doc *doc, const cs_node *node, const wl_model *model,
                             wl_workload *out, cs_error *err)
 {
-    static const char *const keys[] = {"model",   "mode",   "global_batch", "sequence",
-                                       "context", "output", "weight"};
-    static const char *const modes[] = {"train", "prefill", "decode"};
+    static const char *const keys[] = {"model",  "mode", "global_batch",   "sequence", "context",
+                                       "output", "npus", "requests_per_s", "weight"};
+    static const char *const modes[] = {"train", "prefill", "decode", "serve"};
     cs_status status = CS_OK;
     wl_workload w = {.model = model, .weight = 1.0, .output = 1};
     const cs_node *value;
@@ -38,6 +54,8 @@ cs_status wl_workload_parse(const cs_doc *doc, const cs_node *node, const wl_mod
     CS_TRY(read_int(doc, node, "sequence", &w.sequence, err));
     CS_TRY(read_int(doc, node, "context", &w.context, err));
     CS_TRY(read_int(doc, node, "output", &w.output, err));
+    CS_TRY(read_int(doc, node, "npus", &w.npus, err));
+    CS_TRY(read_load(doc, node, &w, err));
     if ((value = cs_node_get(node, "weight")) != NULL)
         CS_TRY(cs_node_real(doc, value, &w.weight, err));
     if (!(w.weight >= 0.0 && w.weight < 1e12))

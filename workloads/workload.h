@@ -31,7 +31,9 @@ typedef enum { WL_RECOMPUTE_NONE, WL_RECOMPUTE_SELECTIVE, WL_RECOMPUTE_FULL } wl
 typedef enum { WL_BF16, WL_FP16, WL_FP32, WL_FP8 } wl_precision;
 typedef enum { WL_ATTENTION_FLASH, WL_ATTENTION_GPT2022 } wl_attention_kind;
 typedef enum { WL_CP_GATHER, WL_CP_RING } wl_cp_form;
-typedef enum { WL_TRAIN, WL_PREFILL, WL_DECODE } wl_mode;
+/* WL_SERVE is a prefill and then `output` decode steps; a program is built for one of the others.
+ */
+typedef enum { WL_TRAIN, WL_PREFILL, WL_DECODE, WL_SERVE } wl_mode;
 typedef enum { WL_1F1B, WL_GPIPE, WL_INTERLEAVED, WL_ZB_H1, WL_ZB_H2 } wl_schedule;
 typedef enum {
     WL_OFFLOAD_NONE,
@@ -139,13 +141,17 @@ CS_MUST_USE cs_status wl_model_summary(const wl_model *model, int64_t batch, int
 typedef struct {
     const wl_model *model; /* borrowed */
     wl_mode mode;
-    int64_t global_batch, sequence; /* sequence: training and prefill length */
-    int64_t context;                /* decode: tokens in the KV cache before the step */
-    int64_t output;                 /* decode: tokens produced (k) */
+    int64_t global_batch,
+        sequence;          /* sequence: training and prefill length; serve: of the prompt */
+    int64_t context;       /* decode: tokens in the KV cache before the first step */
+    int64_t output;        /* decode, serve: steps, each a token of every sequence (k) */
+    int64_t npus;          /* size of the pool it runs on; 0: the whole machine */
+    double requests_per_s; /* serve: arriving load; 0: one batch on its own */
     double weight;
 } wl_workload;
 
-/* Reads the keys of a PSA's workload entry; `model` already loaded. */
+/* Reads the keys of a PSA's workload entry; `model` already loaded: model, mode (train, prefill,
+ * decode, serve), global_batch, sequence, context, output, npus, requests_per_s, weight. */
 CS_MUST_USE cs_status wl_workload_parse(const cs_doc *doc, const cs_node *node,
                                         const wl_model *model, wl_workload *out, cs_error *err);
 

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Requests: prefill, decode, both, and a stream of them.
+ *
+ * Prefill of n tokens is one forward pass; it ends with the first token: its latency is the time to
+ * first token (TTFT).  Decoding is `output` steps; step j reads a cache of context + j - 1 tokens
+ * and its own.  The time per output token (TPOT) is the mean step.  Steps do not overlap: with
+ * pipeline stages the next step begins when the last micro-batch has left.
+ *
+ * Every step is a program of its own, and really simulated; but not each of a thousand.  The
+ * duration of an operator is the larger of FLOPs and bytes over their rates, both affine in the
+ * context, so convex in it; under `program` order every time is a max-plus function of the
+ * durations, so the latency of a step is convex in its number too (block engine: sim/engine.h).  Of
+ * a convex function three points on one line mean that all between are on it, and if the middle
+ * lies d below the chord, none between lies more than 2 d below.  So a stretch of steps is summed
+ * as an arithmetic series when its middle is within STRAIGHT of the chord, in all its times, and
+ * cut in two otherwise: the sum is within 2 * STRAIGHT of all steps one by one, which is what other
+ * orders and `unrolled` run.
+ *
+ * A stream (`requests_per_s`) is served by continuous batching in a steady state:
+ * - requests arrive as a Poisson process and are spread evenly over the dp replicas;
+ * - a replica that is between two decode steps prefills a waiting prompt alone, before the next
+ *   step: its queue is an M/D/1 queue with vacations, service S (prefill of one prompt), vacation D
+ *   (a decode step), so the mean wait is rho S / (2 (1 - rho)) + D / 2 with rho = arrivals * S
+ *   (Fuhrmann and Cooper, Operations Research 33(5), 1985; Doshi, Queueing Systems 1, 1986);
+ * - decoding gets the share 1 - rho of the time: TPOT = D / (1 - rho), D at the mean context, as
+ *   sequences of all ages share a batch;
+ * - by Little's law load * output * TPOT sequences are being decoded; D is that of the least number
+ *   of micro-batches that hold them, of at most global_batch sequences;
+ * - over global_batch / (output * D + global_batch * S / dp) requests a second there is no steady
+ *   state: the design is over its limit, and its times are those of a request alone. */
+#include <math.h>
+
+#include "sim/evaluate.h"
+
+#define STRAIGHT 1e-8
+
+cs_status sim__prefill_make(const sim__evaluation *e, size_t i, sim__phase *out)
+{
+    cs_status status;
+
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_PREFILL, 0, out));
+    out->workload.mode = WL_PREFILL;
+done:
+    return status;
+}
+
+/* Tokens in the cache before the first step. */
+static int64_t first_context(const wl_workload *w)
+{
+    return w->mode == WL_SERVE ? w->sequence : w->context;
+}
+
+cs_status sim__step_make(const sim__evaluation *e, size_t i, int64_t j, sim__phase *out)
+{
+    cs_status status;
+
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_STEP, j, out));
+    out->workload.context = first_context(&e->model->workloads[i]) + j - 1;
+    out->workload.mode = WL_DECODE;
+    out->workload.sequence = out->workload.output = 1;
+done:
+    return status;
+}
+
+/* ---- memory ---- */
+
+/* The fullest moment: the last step, or the prefill.  A stream prefills one prompt a replica while
+ * the caches of all sequences stay. */
+static void keep_larger(const wl_workload *w, const sim_peak *prefill, sim_peak *peak)
+{
+    double extra;
+
+    if (w->requests_per_s <= 0) {
+        if (prefill->memory.total > peak->memory.total)
+            *peak = *prefill;
+        return;
+    }
+    extra = prefill->memory.total - prefill->memory.kv_cache -
+            (peak->memory.total - peak->memory.kv_cache);
+    if (extra <= 0)
+        return;
+    peak->memory.transient += extra;
+    peak->memory.total += extra;
+}
+
+/* One prompt on each replica. */
+static cs_status first_make(const sim__evaluation *e, size_t i, sim__phase *out)
+{
+    cs_status status;
+
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_FIRST, 0, out));
+    out->workload.mode = WL_PREFILL;
+    out->workload.global_batch = out->split.dp;
+    out->split.micro_batch = 1;
+done:
+    return status;
+}
+
+cs_status sim__serve_memory(const sim__evaluation *e, size_t i, sim_peak *out)
+{
+    cs_status status = CS_OK;
+    const wl_workload *w = &e->model->workloads[i];
+    sim__phase phase;
+    sim_peak prefill;
+
+    *out = (sim_peak){.stage = 0};
+    if (w->mode != WL_PREFILL) {
+        CS_TRY(sim__step_make(e, i, w->output, &phase));
+        CS_TRY(sim__phase_memory(e, &phase, out));
+    }
+    if (w->mode == WL_DECODE)
+        return CS_OK;
+    if (w->requests_per_s > 0)
+        CS_TRY(first_make(e, i, &phase));
+    else
+        CS_TRY(sim__prefill_make(e, i, &phase));
+    CS_TRY(sim__phase_memory(e, &phase, &prefill));
+    keep_larger(w, &prefill, out);
+done:
+    return status;
+}
+
+/* ---- a batch on its own ---- */
+
+static cs_status run_step(const sim__evaluation *e, size_t i, int64_t j, sim__sums *out)
+{
+    cs_status status;
+    sim__phase phase;
+
+    CS_TRY(sim__step_make(e, i, j, &phase));
+    CS_TRY(sim__phase_run(e, &phase, out));
+done:
+    return status;
+}
+
+/* A stretch of steps and its ends. */
+typedef struct {
+    int64_t from, to;
+    const sim__sums *first, *last;
+} stretch;
+
+static bool is_straight(const stretch *s, const sim__sums *middle, int64_t at)
+{
+    double share = (double)(at - s->from) / (double)(s->to - s->from);
+    double tolerance = STRAIGHT * middle->v[SIM_SUM_LATENCY];
+
+    for (size_t k = 0; k < SIM_N_TIMES; k++) {
+        double chord = s->first->v[k] + share * (s->last->v[k] - s->first->v[k]);
+        if (!(fabs(chord - middle->v[k]) <= tolerance))
+            return false;
+    }
+    return true;
+}
+
+/* Adds the steps strictly between the ends.  O(log) runs a kink. */
+static cs_status add_between(const sim__evaluation *e, size_t i, stretch s, sim__sums *total)
+{
+    cs_status status = CS_OK;
+    int64_t at = s.from + (s.to - s.from) / 2;
+    double n = (double)(s.to - s.from - 1);
+    sim__sums middle;
+
+    if (s.to - s.from <= 1)
+        return CS_OK;
+    CS_TRY(run_step(e, i, at, &middle));
+    if (is_straight(&s, &middle, at)) {
+        sim__sums_add(total, s.first, n / 2);
+        sim__sums_add(total, s.last, n / 2);
+        return CS_OK;
+    }
+    sim__sums_add(total, &middle, 1);
+    CS_TRY(add_between(e, i, (stretch){s.from, at, s.first, &middle}, total));
+    CS_TRY(add_between(e, i, (stretch){at, s.to, &middle, s.last}, total));
+done:
+    return status;
+}
+
+static cs_status add_all(const sim__evaluation *e, size_t i, int64_t steps, sim__sums *total)
+{
+    cs_status status = CS_OK;
+    sim__sums step;
+
+    for (int64_t j = 1; j <= steps; j++) {
+        CS_TRY(run_step(e, i, j, &step));
+        sim__sums_add(total, &step, 1);
+    }
+done:
+    return status;
+}
+
+/* All decode steps of a batch. */
+static cs_status add_steps(const sim__evaluation *e, size_t i, sim__sums *total)
+{
+    cs_status status;
+    int64_t steps = e->model->workloads[i].output;
+    sim__sums first, last;
+
+    if (e->unrolled || e->config->collective.scheduling != SIM_PROGRAM || steps < 4)
+        return add_all(e, i, steps, total);
+    CS_TRY(run_step(e, i, 1, &first));
+    CS_TRY(run_step(e, i, steps, &last));
+    sim__sums_add(total, &first, 1);
+    sim__sums_add(total, &last, 1);
+    CS_TRY(add_between(e, i, (stretch){1, steps, &first, &last}, total));
+done:
+    return status;
+}
+
+static cs_status serve_batch(const sim__evaluation *e, size_t i, sim__outcome *out)
+{
+    cs_status status = CS_OK;
+    const wl_workload *w = &e->model->workloads[i];
+    sim__phase phase;
+
+    if (w->mode != WL_DECODE) {
+        CS_TRY(sim__prefill_make(e, i, &phase));
+        CS_TRY(sim__phase_run(e, &phase, &out->sums));
+        out->ttft_s = out->sums.v[SIM_SUM_LATENCY];
+    }
+    if (w->mode == WL_PREFILL)
+        return CS_OK;
+    out->sums.v[SIM_SUM_TOKENS] = 0; /* of those that decode, only tokens put out count */
+    CS_TRY(add_steps(e, i, &out->sums));
+    out->tpot_s = out->sums.v[SIM_SUM_LATENCY] - (w->mode == WL_DECODE ? 0 : out->ttft_s);
+    out->tpot_s /= (double)w->output;
+done:
+    return status;
+}
+
+/* ---- a stream ---- */
+
+/* One steady state: prefill of a prompt, a decode step, and what they hold. */
+typedef struct {
+    const wl_workload *w;
+    double replicas, group; /* sequences in a micro-batch of all replicas */
+    int64_t most;           /* micro-batches */
+    sim__sums prefill, step;
+    int64_t micro_batches; /* of `step` */
+} stream;
+
+/* A decode step of `m` micro-batches at the mean context. */
+static cs_status run_mean(const sim__evaluation *e, size_t i, int64_t m, stream *s)
+{
+    cs_status status;
+    sim__phase phase;
+
+    CS_TRY(sim__phase_make(e, i, SIM_PHASE_MEAN, m, &phase));
+    phase.workload.context = first_context(s->w);
+    phase.workload.mode = WL_DECODE;
+    phase.workload.sequence = 1;
+    phase.workload.global_batch = m * phase.split.dp * phase.split.micro_batch;
+    CS_TRY(sim__phase_run(e, &phase, &s->step));
+    s->micro_batches = m;
+done:
+    return status;
+}
+
+static double prefill_share(const stream *s)
+{
+    return s->w->requests_per_s / s->replicas * s->prefill.v[SIM_SUM_LATENCY];
+}
+
+/* Whether the micro-batches of `step` hold all sequences that are being decoded. */
+static bool holds(const stream *s)
+{
+    double step = s->step.v[SIM_SUM_LATENCY];
+    return (double)s->micro_batches * s->group * (1 - prefill_share(s)) >=
+           s->w->requests_per_s * (double)s->w->output * step;
+}
+
+/* Least number of micro-batches that hold the load, knowing that the most do.  A step takes a + b m
+ * with a >= 0, so that the rate m / (a + b m) grows with m and halving finds it. */
+static cs_status find_batch(const sim__evaluation *e, size_t i, stream *s)
+{
+    cs_status status = CS_OK;
+    int64_t low = 0, high = s->most;
+
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        CS_TRY(run_mean(e, i, middle, s));
+        if (holds(s))
+            high = middle;
+        else
+            low = middle;
+    }
+    if (s->micro_batches != high)
+        CS_TRY(run_mean(e, i, high, s));
+done:
+    return status;
+}
+
+/* Times of a request, and FLOPs and tokens of all requests while it is there. */
+static void fill_stream(const stream *s, double share, double wait, sim__outcome *out)
+{
+    double step = s->step.v[SIM_SUM_LATENCY], alone = s->prefill.v[SIM_SUM_LATENCY];
+    double steps = (double)s->w->output, sequences = (double)s->micro_batches * s->group, scale;
+
+    out->ttft_s = alone + wait;
+    out->tpot_s = step / (1 - share);
+    sim__sums_add(&out->sums, &s->prefill, 1);
+    sim__sums_add(&out->sums, &s->step, steps);
+    out->idle_s = out->ttft_s + steps * out->tpot_s - out->sums.v[SIM_SUM_LATENCY];
+    out->sums.v[SIM_SUM_LATENCY] = out->ttft_s + steps * out->tpot_s;
+    scale = s->w->requests_per_s * out->sums.v[SIM_SUM_LATENCY];
+    for (size_t k = SIM_SUM_MODEL_FLOPS; k <= SIM_SUM_RECOMPUTE_FLOPS; k++)
+        out->sums.v[k] = scale * (s->prefill.v[k] / s->replicas + steps * s->step.v[k] / sequences);
+    out->sums.v[SIM_SUM_TOKENS] = scale * steps;
+    out->window = true;
+}
+
+static cs_status serve_stream(const sim__evaluation *e, size_t i, sim__outcome *out)
+{
+    cs_status status;
+    stream s = {.w = &e->model->workloads[i]};
+    sim__phase phase;
+    double capacity, share, sequences, step;
+
+    CS_TRY(first_make(e, i, &phase));
+    CS_TRY(sim__phase_run(e, &phase, &s.prefill));
+    s.replicas = (double)phase.split.dp;
+    s.group = s.replicas * (double)e->config->workload.micro_batch;
+    s.most = s.w->global_batch / (phase.split.dp * e->config->workload.micro_batch);
+    sequences = (double)s.most * s.group;
+    CS_TRY(run_mean(e, i, s.most, &s));
+    step = s.step.v[SIM_SUM_LATENCY];
+    capacity = sequences /
+               ((double)s.w->output * step + sequences * s.prefill.v[SIM_SUM_LATENCY] / s.replicas);
+    if (s.w->requests_per_s > capacity) {
+        fill_stream(&s, 0, 0, out);
+        out->overload = log(s.w->requests_per_s / capacity);
+        return CS_OK;
+    }
+    CS_TRY(find_batch(e, i, &s));
+    share = prefill_share(&s);
+    fill_stream(&s, share,
+                share * s.prefill.v[SIM_SUM_LATENCY] / (2 * (1 - share)) +
+                    s.step.v[SIM_SUM_LATENCY] / 2,
+                out);
+done:
+    return status;
+}
+
+cs_status sim__serve(const sim__evaluation *e, size_t i, sim__outcome *out)
+{
+    return e->model->workloads[i].requests_per_s > 0 ? serve_stream(e, i, out)
+                                                     : serve_batch(e, i, out);
+}
