@@ -35,6 +35,7 @@ static cs_status time_phases(const sim_phases *phases, sim_timed *out, cs_error 
     cs_status status = CS_OK;
 
     out->n_phases = phases->n;
+    out->dims = 0;
     for (size_t i = 0; i < phases->n; i++) {
         out->dims |= 1u << phase[i].dim | phase[i].other_dims;
         out->phase[i].server = (uint8_t)(1 + phase[i].dim);

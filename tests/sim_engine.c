@@ -135,7 +135,7 @@ static void random_job_make(cs_rng *rng, random_job *job)
                               .schedule = below(rng, 2) ? WL_1F1B : WL_GPIPE};
     if (below(rng, 4) == 0)
         job->config.schedule = WL_ZB_H1;
-    job->mesh = (sim_mesh){{split[0], split[3], 1, split[1], split[2]}};
+    job->mesh = (sim_mesh){.size = {split[0], split[3], 1, split[1], split[2]}};
     job->device = (sim_device){.peak = 1e15, .memory_bandwidth = 1e12, .efficiency = 1};
     assert_int_equal(sim_order_parse(orders[below(rng, 3)], &job->order, &err), CS_OK);
     random_network(rng, job);
