@@ -210,6 +210,21 @@ unsigned __int128 psa_space_valid_points(const psa_space *space);
 CS_MUST_USE cs_status psa_space_points_under(const psa_space *space, size_t constraint,
                                              unsigned __int128 *out, cs_error *err);
 
+/* Calls fn for every combination of values that the chosen knobs (n_knobs flags) take in valid
+ * points, with the number of valid points that have it; `config` has those values and any other
+ * field as in the baseline.  For what depends on few knobs only, such as how many points fit in
+ * memory.  Knobs of one composite variable go together.  CS_ESCHEMA when there are more than
+ * `limit` combinations. */
+typedef void (*psa_combination_fn)(void *context, const void *config, unsigned __int128 points);
+typedef struct {
+    const bool *chosen;
+    size_t limit;
+    psa_combination_fn fn;
+    void *context;
+} psa_combinations;
+CS_MUST_USE cs_status psa_space_combinations(const psa_space *space,
+                                             const psa_combinations *request, cs_error *err);
+
 size_t psa_space_n_vars(const psa_space *space);
 const char *psa_space_var_name(const psa_space *space, size_t var); /* "workload.dp*tp*sp*pp" */
 psa_var_kind psa_space_var_kind(const psa_space *space, size_t var);

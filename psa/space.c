@@ -8,7 +8,7 @@
 
 #define SPACE_LIMIT ((size_t)1 << 30)
 
-static bool build_init(psa__build *build, const psa_schema *schema, cs_error *err)
+bool psa__build_init(psa__build *build, const psa_schema *schema, cs_error *err)
 {
     memset(build, 0, sizeof *build);
     build->schema = schema;
@@ -23,7 +23,7 @@ static bool build_init(psa__build *build, const psa_schema *schema, cs_error *er
            psa__pool_init(&build->pool, build->arena, true);
 }
 
-static void build_fini(psa__build *build)
+void psa__build_fini(psa__build *build)
 {
     psa_space_destroy(build->space);
     psa__pool_fini(&build->pool);
@@ -71,7 +71,7 @@ static cs_status fill_base(psa__build *build)
     return CS_OK;
 }
 
-static cs_status compile(psa__build *build, const psa__constraint *only)
+cs_status psa__prepare(psa__build *build, const psa__constraint *only)
 {
     cs_status status;
 
@@ -86,8 +86,17 @@ static cs_status compile(psa__build *build, const psa__constraint *only)
     init_nets(build);
     if (!build->unsatisfiable)
         CS_TRY(psa__build_network(build));
+done:
+    return status;
+}
+
+static cs_status compile(psa__build *build, const psa__constraint *only)
+{
+    cs_status status;
+
+    CS_TRY(psa__prepare(build, only));
     if (!build->unsatisfiable)
-        CS_TRY(psa__eliminate(build));
+        CS_TRY(psa__eliminate(build, NULL));
     if (build->unsatisfiable)
         CS_TRY(make_empty(build));
 done:
@@ -99,7 +108,7 @@ cs_status psa_space_create(const psa_schema *schema, psa_space **out, cs_error *
     cs_status status = CS_OK;
     psa__build build;
 
-    if (!build_init(&build, schema, err)) {
+    if (!psa__build_init(&build, schema, err)) {
         status = cs_fail(err, CS_ENOMEM, "design space");
         goto done;
     }
@@ -112,7 +121,7 @@ cs_status psa_space_create(const psa_schema *schema, psa_space **out, cs_error *
     *out = build.space;
     build.space = NULL;
 done:
-    build_fini(&build);
+    psa__build_fini(&build);
     return status;
 }
 
@@ -147,13 +156,13 @@ cs_status psa_space_points_under(const psa_space *space, size_t constraint, psa_
         *out = space->raw_points;
         return CS_OK;
     }
-    if (!build_init(&build, space->schema, err)) {
+    if (!psa__build_init(&build, space->schema, err)) {
         status = cs_fail(err, CS_ENOMEM, "design space");
         goto done;
     }
     CS_TRY(compile(&build, c));
     *out = build.space->valid_points;
 done:
-    build_fini(&build);
+    psa__build_fini(&build);
     return status;
 }

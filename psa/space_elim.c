@@ -13,7 +13,8 @@
 
 /* State of the ordering. */
 typedef struct {
-    bool by_message; /* smallest message next instead of smallest join */
+    bool by_message;  /* smallest message next instead of smallest join */
+    const bool *keep; /* nets that stay; NULL: none */
     double *cost;
     bool *done, *stale;
 } order;
@@ -350,23 +351,26 @@ static cs_status eliminate_all(psa__build *build, order *o)
 
     memset(o->stale, 1, n);
     memset(o->done, 0, n);
+    for (size_t i = 0; i < n; i++)
+        o->done[i] = o->keep != NULL && o->keep[i];
     space->valid_points = 1;
     space->n_buckets = 0;
     memset(space->bucket, 0, n * sizeof *space->bucket);
-    for (size_t i = 0; i < n && !build->unsatisfiable; i++)
-        CS_TRY(eliminate_net(build, next_net(build, o), o));
+    for (int32_t net = next_net(build, o); net >= 0 && !build->unsatisfiable;
+         net = next_net(build, o))
+        CS_TRY(eliminate_net(build, net, o));
 done:
     return status;
 }
 
 /* No greedy rule is always good: where one leads to a table that is too large, another is tried
  * before the file is refused. */
-cs_status psa__eliminate(psa__build *build)
+cs_status psa__eliminate(psa__build *build, const bool *keep)
 {
     cs_status status;
     psa_space *space = build->space;
     size_t n = space->n_nets, n_factors = build->n_factors;
-    order o = {false, NULL, NULL, NULL};
+    order o = {.keep = keep};
 
     o.cost = cs_arena_alloc(build->arena, (n + 1) * sizeof *o.cost);
     o.done = cs_arena_alloc(build->arena, n + 1);

@@ -60,6 +60,17 @@ void psa_space_decode(const psa_space *space, const int32_t *point, void *config
     }
 }
 
+void psa__decode_chosen(const psa_space *space, const int32_t *point, const bool *chosen,
+                        void *config)
+{
+    psa_schema_baseline(space->schema, config);
+    for (size_t i = 0; i < space->n_raws; i++) {
+        const psa__raw *raw = &space->raw[i];
+        if (chosen[i] || raw->var < 0)
+            write_raw(space, raw, raw->value[psa__raw_index(space, point, i)], config);
+    }
+}
+
 static bool raw_active(const psa__raw *raw, const double *x)
 {
     psa__env env = {.var = x};

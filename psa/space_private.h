@@ -184,7 +184,13 @@ CS_MUST_USE cs_status psa__propagate(psa__build *build);
 CS_MUST_USE cs_status psa__find_tuples(psa__build *build);
 CS_MUST_USE cs_status psa__build_vars(psa__build *build);
 CS_MUST_USE cs_status psa__build_network(psa__build *build);
-CS_MUST_USE cs_status psa__eliminate(psa__build *build);
+/* Eliminates all nets but those in `keep` (NULL: all). */
+CS_MUST_USE cs_status psa__eliminate(psa__build *build, const bool *keep);
+/* Memory of a build and its space; false when there is none.  Both need psa__build_fini. */
+bool psa__build_init(psa__build *build, const psa_schema *schema, cs_error *err);
+void psa__build_fini(psa__build *build);
+/* Everything before elimination; *only as in psa__build_conditions. */
+CS_MUST_USE cs_status psa__prepare(psa__build *build, const psa__constraint *only);
 
 /* All values of every raw again, as if nothing had been propagated. */
 CS_MUST_USE cs_status psa__restore_domains(psa__build *build);
@@ -220,6 +226,9 @@ int32_t psa__group(const psa__bucket *bucket, const int32_t *net);
 int64_t psa__position(const psa__bucket *bucket, int32_t group, int32_t value);
 /* File index of a raw in a point. */
 int32_t psa__raw_index(const psa_space *space, const int32_t *point, size_t raw);
+/* The baseline with the constants and the chosen raws of a point. */
+void psa__decode_chosen(const psa_space *space, const int32_t *point, const bool *chosen,
+                        void *config);
 void psa__raw_values(const psa_space *space, const int32_t *point, double *x);
 /* Number of a tuple's solution, -1: none. */
 int32_t psa__find_solution(const psa__var *var, const int32_t *solution);

@@ -265,6 +265,54 @@ static void test_fixed_knobs_and_stacks(void **state)
     psa_schema_destroy(schema);
 }
 
+/* Combinations of (dp, npus[1]) against a walk over all points. */
+typedef struct {
+    count by[64][64];
+    size_t calls;
+} tally;
+
+static void add_combination(void *context, const void *config, count points)
+{
+    tally *t = context;
+    const fx_config *c = config;
+
+    t->by[c->dp][c->npus[0]] += points;
+    t->calls++;
+}
+
+static void test_combinations_are_counted(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain, FX_SMALL, FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    static tally counted, walked;
+    bool chosen[32] = {false};
+    psa_combinations request = {chosen, 100, add_combination, &counted};
+    cs_error err;
+    int32_t point[32];
+    fx_config config;
+
+    (void)state;
+    for (size_t k = 0; k < psa_space_n_knobs(space); k++)
+        chosen[k] = strcmp(psa_space_knob_name(space, k), "workload.dp") == 0 ||
+                    strcmp(psa_space_knob_name(space, k), "network.npus[1]") == 0;
+    assert_int_equal(psa_space_combinations(space, &request, &err), CS_OK);
+    for (count r = 0; r < psa_space_valid_points(space); r++) {
+        psa_space_unrank(space, r, point);
+        psa_space_decode(space, point, &config);
+        add_combination(&walked, &config, 1);
+    }
+    assert_memory_equal(counted.by, walked.by, sizeof counted.by);
+    assert_true(counted.calls < 20);
+    request.limit = 2;
+    assert_int_equal(psa_space_combinations(space, &request, &err), CS_ESCHEMA);
+    memset(chosen, 0, sizeof chosen); /* none chosen: one combination, all points */
+    memset(&counted, 0, sizeof counted);
+    assert_int_equal(psa_space_combinations(space, &request, &err), CS_OK);
+    assert_int_equal(counted.calls, 1);
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_canonical_form_follows_chains),
         cmocka_unit_test(test_encode_says_what_does_not_fit),
         cmocka_unit_test(test_from_raw_indices),
+        cmocka_unit_test(test_combinations_are_counted),
         cmocka_unit_test(test_fixed_knobs_and_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
