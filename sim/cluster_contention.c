@@ -196,12 +196,17 @@ static double worst_share(const sim__cluster *c, const sim__stream *s, uint32_t 
     return share;
 }
 
+static uint32_t dims_of(const sim_phase *phase)
+{
+    return 1u << phase->dim | phase->other_dims;
+}
+
 static void serve(sim__cluster *c, sim__note note)
 {
     const sim__stream *s = &c->stream[note.stream];
     const sim__coll *coll = s->open[note.coll - s->first];
     const sim_phase *phase = &s->price[coll->priced].phases.phase[note.phase];
-    const uint32_t dims = 1u << phase->dim | phase->other_dims;
+    const uint32_t dims = dims_of(phase);
     const double ps = phase->seconds * PS_PER_S / worst_share(c, s, dims);
     int64_t end;
 
@@ -215,16 +220,45 @@ static void serve(sim__cluster *c, sim__note note)
     (void)sim__contention_note_at(c, end, &note);
 }
 
+/* A phase comes after the earlier ones of all chunks on its dimensions (DESIGN 5.3: phase, then
+ * chunk). */
+static bool phase_open(const sim__price *price, const sim__coll *coll, size_t phase)
+{
+    for (size_t q = 0; q < phase; q++)
+        if ((dims_of(&price->phases.phase[q]) & dims_of(&price->phases.phase[phase])) != 0 &&
+            coll->entered[q] < (uint32_t)price->chunks)
+            return false;
+    return true;
+}
+
+/* Serves the chunks that have come, in order, as far as their phases may start. */
+static void advance(sim__cluster *c, sim__note note)
+{
+    const sim__stream *s = &c->stream[note.stream];
+    const sim__price *price;
+    sim__coll *coll = s->open[note.coll - s->first];
+
+    price = &s->price[coll->priced];
+    for (size_t p = 0; p < price->phases.n; p++)
+        while (coll->entered[p] < coll->arrived[p] && phase_open(price, coll, p)) {
+            note.phase = (uint32_t)p;
+            note.chunk = coll->entered[p]++;
+            serve(c, note);
+        }
+}
+
 static void chunk_phase_ended(sim__cluster *c, sim__note note)
 {
     const sim__stream *s = &c->stream[note.stream];
     sim__coll *coll = s->open[note.coll - s->first];
 
-    if (++note.phase < s->price[coll->priced].phases.n)
-        serve(c, note);
-    else if (--coll->chunks_left == 0)
+    if (note.phase + 1 < s->price[coll->priced].phases.n) {
+        coll->arrived[note.phase + 1]++;
+        advance(c, note);
+    } else if (--coll->chunks_left == 0) {
         for (uint32_t j = 0; j < s->n; j++)
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], 0, coll->node[j]);
+    }
 }
 
 void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll)
@@ -237,10 +271,8 @@ void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], 0, coll->node[j]);
         return;
     }
-    coll->chunks_left = (uint32_t)s->price[coll->priced].chunks;
-    for (uint32_t chunk = 0; chunk < coll->chunks_left; chunk++)
-        serve(c, (sim__note){
-                     .stream = (uint32_t)(s - c->stream), .coll = coll->number, .chunk = chunk});
+    coll->chunks_left = coll->arrived[0] = (uint32_t)s->price[coll->priced].chunks;
+    advance(c, (sim__note){.stream = (uint32_t)(s - c->stream), .coll = coll->number});
 }
 
 void sim__contention_note(sim__cluster *c, uint32_t index)

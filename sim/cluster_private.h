@@ -34,6 +34,8 @@ typedef struct {
     uint32_t n_joined, n_done;
     uint32_t instance;    /* of the engine (back end aware), SIM__NONE before */
     uint32_t chunks_left; /* model contention */
+    /* Model contention, by phase: chunks that have come to it, and that it has been given to. */
+    uint32_t arrived[SIM_MAX_PHASES], entered[SIM_MAX_PHASES];
     uint32_t priced;      /* model contention: index into the stream's prices */
     int64_t *start;       /* by member */
     uint32_t *node;       /* by member; SIM__NONE: not yet issued */
