@@ -130,27 +130,26 @@ static cs_status parse_ranks(const char *text, recorder *r, cs_error *err)
     return CS_OK;
 }
 
-static cs_status simulate_with_timeline(const cli_context *cli, const wl_trace *trace,
+static cs_status simulate_with_timeline(const cli_context *cli, recorder *r,
                                         sim_cluster_options *options, sim_cluster_result *result,
                                         cs_error *err)
 {
     static const char *const threads[] = {"compute", "communication", "other", NULL};
-    recorder r = {.trace = trace};
     cli_file file = {.file = NULL};
     cs_status status = CS_OK;
 
-    CS_TRY(parse_ranks(cli->args.ranks, &r, err));
+    CS_TRY(parse_ranks(cli->args.ranks, r, err));
     CS_TRY(cli_file_open(cli->args.timeline, &file, err));
-    r.writer = report_trace_begin(file.file, "rank", 0, threads);
-    if (r.writer == NULL)
+    r->writer = report_trace_begin(file.file, "rank", 0, threads);
+    if (r->writer == NULL)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
     options->on_node = record;
-    options->context = &r;
-    CS_TRY(sim_cluster_run(trace, options, result, err));
-    CS_TRY(report_trace_end(r.writer, err));
+    options->context = r;
+    CS_TRY(sim_cluster_run(r->trace, options, result, err));
+    CS_TRY(report_trace_end(r->writer, err));
     CS_TRY(cli_file_commit(&file, err));
 done:
-    report_trace_destroy(r.writer);
+    report_trace_destroy(r->writer);
     cli_file_discard(&file);
     return status;
 }
@@ -307,11 +306,13 @@ cs_status cli_trace_simulate(cli_context *cli, cs_error *err)
     machine m = {.astra = NULL};
     wl_trace *trace = NULL;
     cs_status status = CS_OK;
+    recorder r = {.trace = NULL};
 
     CS_TRY(load_machine(cli, &m, &options, err));
     CS_TRY(cli_trace_load(cli, cli->args.files.item[1], &trace, err));
+    r.trace = trace;
     if (cli->args.timeline != NULL)
-        CS_TRY(simulate_with_timeline(cli, trace, &options, &result, err));
+        CS_TRY(simulate_with_timeline(cli, &r, &options, &result, err));
     else
         CS_TRY(sim_cluster_run(trace, &options, &result, err));
     CS_TRY(print_result(cli, trace, &result, err));

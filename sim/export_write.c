@@ -71,10 +71,11 @@ static bool number_group(groups *g, int32_t class_, int64_t rank)
     if (kept == NULL)
         return false;
     memcpy(kept, g->member, n * sizeof *kept);
-    g->group[g->n++] = (wl_trace_group){.name = cs_arena_printf(g->arena, "%zu", g->n + 1),
-                                        .rank = kept,
-                                        .n = (uint32_t)n,
-                                        .declared = true};
+    g->group[g->n] = (wl_trace_group){.name = cs_arena_printf(g->arena, "%zu", g->n + 1),
+                                      .rank = kept,
+                                      .n = (uint32_t)n,
+                                      .declared = true};
+    g->n++;
     for (size_t i = 0; i < n; i++)
         g->number[class_][kept[i]] = (uint32_t)g->n;
     return g->group[g->n - 1].name != NULL;
