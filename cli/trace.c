@@ -195,6 +195,7 @@ static const struct {
     {"info", trace_info},
     {"convert", trace_convert},
     {"simulate", cli_trace_simulate},
+    {"export", cli_trace_export},
 };
 
 static cs_status run_trace(cli_context *cli, cs_error *err)
