@@ -157,7 +157,7 @@ cs_status report_timeline(const sim_model *model, size_t w, const sim_config *co
 
     if (trace == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory for the timeline");
-    CS_TRY(sim_timeline(model, w, config, scratch, put_span, trace, err));
+    CS_TRY(sim_timeline(model, w, config, scratch, &(sim_observer){put_span, trace}, err));
     CS_TRY(report_trace_end(trace, err));
 done:
     report_trace_destroy(trace);

@@ -66,8 +66,7 @@ static sim_pass_id gather_ahead(const sim_iteration *it, place from, int64_t ahe
 }
 
 /* Runs `n` passes in one context and leaves the reductions of the last pending. */
-cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context, int64_t n,
-                          sim_exit *leave)
+cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context, int64_t n)
 {
     cs_status status;
     sim_engine *engine = it->engine;
@@ -84,7 +83,7 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
     CS_TRY(sim__reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
     it->runner.room = engine->room;
-    CS_TRY(sim__segment_run(&it->runner, pass, index, n, &run->now, &run->account, leave, it->err));
+    CS_TRY(sim__segment_run(&it->runner, pass, index, n, &run->course, it->err));
     run->pending = sim__pass_reduces(it->job, context.self) ? context.self : sim__no_pass;
 done:
     return status;
@@ -100,7 +99,7 @@ static int64_t alike(const sim_iteration *it, int64_t count, int64_t at)
 }
 
 static cs_status run_segment(sim_iteration *it, sim_stage_run *run, place where,
-                             const sim_context *last, sim_exit *leave)
+                             const sim_context *last)
 {
     cs_status status = CS_OK;
     sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
@@ -112,25 +111,24 @@ static cs_status run_segment(sim_iteration *it, sim_stage_run *run, place where,
         if (where.at + 1 == segment->count && where.segment + 1 == s.n)
             context.send = last->send;
         context.gather = gather_ahead(it, where, it->job->config->prefetch);
-        CS_TRY(sim__run_passes(it, run, context, n, leave));
+        CS_TRY(sim__run_passes(it, run, context, n));
         where.at += n;
     }
 done:
     return status;
 }
 
-static cs_status run_sequence(sim_iteration *it, sim_stage_run *run, place where, sim_context last,
-                              sim_exit *leave)
+static cs_status run_sequence(sim_iteration *it, sim_stage_run *run, place where, sim_context last)
 {
     cs_status status = CS_OK;
     sequence s = sequence_of(it, where.stage, action_at(it, where.stage, where.action));
 
     if (s.n == 0) {
         last.self = last.gather = sim__no_pass;
-        return sim__run_passes(it, run, last, 1, leave);
+        return sim__run_passes(it, run, last, 1);
     }
     for (; where.segment < s.n; where.segment++)
-        CS_TRY(run_segment(it, run, where, &last, leave));
+        CS_TRY(run_segment(it, run, where, &last));
 done:
     return status;
 }
@@ -201,46 +199,47 @@ static cs_status run_as_step(sim_iteration *it, size_t stage, uint8_t send, sim_
 {
     cs_status status;
     sim_stage_run *run = &it->engine->stage[stage];
-    sim_time start = run->now.clock;
-    sim_account before = run->account;
+    sim_time start = run->course.now.clock;
+    sim_account before = run->course.account;
     sim_context last = {.send = send};
 
-    memset(&run->account, 0, sizeof run->account);
-    CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last, &step->leave));
-    step->took = run->now.clock - start;
-    step->state = run->now.state;
-    step->account = run->account;
-    step->leave.output -= start;
-    step->leave.sent -= start;
+    memset(&run->course.account, 0, sizeof run->course.account);
+    CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last));
+    step->took = run->course.now.clock - start;
+    step->state = run->course.now.state;
+    step->account = run->course.account;
+    step->leave.output = run->course.leave.output - start;
+    step->leave.sent = run->course.leave.sent - start;
     step->pending = run->pending;
-    run->account = before;
-    run->now.clock = start;
+    run->course.account = before;
+    run->course.now.clock = start;
 done:
     return status;
 }
 
 /* Runs an action, or takes it from memory where it was run from the same state. */
-static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *action, bool sends,
-                             sim_exit *leave)
+static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *action, bool sends)
 {
     cs_status status = CS_OK;
     sim_stage_run *run = &it->engine->stage[stage];
     uint64_t id = action_id(it, stage, action, sends);
     uint8_t send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2);
-    const sim_step *known = id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &run->now.state);
+    const sim_step *known =
+        id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &run->course.now.state);
     sim_step step = {0};
 
     if (known == NULL) {
-        sim_state begin = run->now.state;
+        sim_state begin = run->course.now.state;
         CS_TRY(run_as_step(it, stage, send, &step));
         if (id != 0)
             sim__memo_put(it->engine->memo, id, &begin, &step);
         known = &step;
     }
-    *leave = (sim_exit){run->now.clock + known->leave.output, run->now.clock + known->leave.sent};
-    run->now.clock += known->took;
-    run->now.state = known->state;
-    sim__account_add(&run->account, &known->account, 1);
+    run->course.leave.output = run->course.now.clock + known->leave.output;
+    run->course.leave.sent = run->course.now.clock + known->leave.sent;
+    run->course.now.clock += known->took;
+    run->course.now.state = known->state;
+    sim__account_add(&run->course.account, &known->account, 1);
     run->pending = known->pending;
 done:
     return status;
@@ -251,27 +250,27 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
 {
     cs_status status;
     sim_stage_run *run = &it->engine->stage[stage];
-    sim_time waited = run->account.wait[SIM_WAIT_REMOTE];
-    sim_exit leave;
+    sim_time waited = run->course.account.wait[SIM_WAIT_REMOTE];
     size_t to = 0;
     bool sends = neighbour(it, action, stage, true, &to);
 
-    run->now.state.input = 0;
-    run->now.state.input_cause = WL_DP;
-    if (from != NULL && from->at > run->now.clock) {
-        run->now.state.input = from->at - run->now.clock;
-        run->now.state.input_cause = SIM_WAIT_REMOTE;
+    run->course.now.state.input = 0;
+    run->course.now.state.input_cause = WL_DP;
+    if (from != NULL && from->at > run->course.now.clock) {
+        run->course.now.state.input = from->at - run->course.now.clock;
+        run->course.now.state.input_cause = SIM_WAIT_REMOTE;
     }
     it->runner.stage = (int32_t)stage;
     if (it->job->recorder != NULL)
         CS_TRY(it->job->recorder->action(it->job->recorder->context, it->job, stage, action,
                                          from != NULL, it->err));
-    CS_TRY(take_action(it, stage, action, sends, &leave));
+    CS_TRY(take_action(it, stage, action, sends));
     if (from != NULL)
-        book_remote_wait(run, run->account.wait[SIM_WAIT_REMOTE] - waited, from);
+        book_remote_wait(run, run->course.account.wait[SIM_WAIT_REMOTE] - waited, from);
     if (sends) {
         sim_queue *queue = &it->engine->stage[to].queue[action->kind != SIM_FORWARD];
-        queue->parcel[queue->sent++] = (sim_parcel){leave.sent, leave.output};
+        queue->parcel[queue->sent++] =
+            (sim_parcel){run->course.leave.sent, run->course.leave.output};
     }
 done:
     return status;

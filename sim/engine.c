@@ -87,37 +87,36 @@ static cs_status begin_stage(sim_iteration *it, size_t stage)
 {
     cs_status status = CS_OK;
     sim_stage_run *run = &it->engine->stage[stage];
-    sim_exit leave;
 
     it->runner.stage = (int32_t)stage;
     for (int64_t ahead = 0; ahead < it->job->config->prefetch; ahead++) {
         sim_context context = {.self = sim__no_pass, .gather = sim__gather_at(it, stage, 0, ahead)};
-        CS_TRY(sim__run_passes(it, run, context, 1, &leave));
+        CS_TRY(sim__run_passes(it, run, context, 1));
     }
 done:
     return status;
 }
 
 /* Remaining reductions, then the optimizer step; the end of the stage. */
-static cs_status end_stage(sim_iteration *it, size_t stage, sim_time *end)
+static cs_status end_stage(sim_iteration *it, size_t stage, sim_time *end, int64_t *tail_axis)
 {
     cs_status status;
     sim_stage_run *run = &it->engine->stage[stage];
     sim_context drain = {.self = sim__no_pass, .gather = sim__no_pass};
     sim_context update = {.self = {(uint16_t)stage, SIM_PASS_UPDATE}, .gather = sim__no_pass};
-    sim_exit leave;
 
     it->runner.stage = (int32_t)stage;
-    run->now.state.input = 0;
-    CS_TRY(sim__run_passes(it, run, drain, 1, &leave));
-    run->now.state.input = run->now.state.reduced;
-    run->now.state.input_cause = WL_DP;
+    *tail_axis = it->job->inference ? run->course.now.state.input_cause : WL_DP;
+    run->course.now.state.input = 0;
+    CS_TRY(sim__run_passes(it, run, drain, 1));
+    run->course.now.state.input = run->course.now.state.reduced;
+    run->course.now.state.input_cause = WL_DP;
     if (!it->job->inference)
-        CS_TRY(sim__run_passes(it, run, update, 1, &leave));
-    *end = run->now.clock;
+        CS_TRY(sim__run_passes(it, run, update, 1));
+    *end = run->course.now.clock;
     for (size_t d = 0; d < it->job->network->n_dims; d++)
-        if (run->now.clock + run->now.state.server[d] > *end)
-            *end = run->now.clock + run->now.state.server[d];
+        if (run->course.now.clock + run->course.now.state.server[d] > *end)
+            *end = run->course.now.clock + run->course.now.state.server[d];
 done:
     return status;
 }
@@ -128,10 +127,10 @@ static void fill_result(const sim_iteration *it, size_t stage, sim_time end, sim
 
     out->latency = end;
     out->last_stage = stage;
-    out->account = run->account;
+    out->account = run->course.account;
     out->bubble = run->bubble;
     out->boundary = run->boundary;
-    out->tail = end - run->now.clock;
+    out->tail = end - run->course.now.clock;
 }
 
 cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_result *out,
@@ -155,9 +154,12 @@ cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_res
     out->latency = -1;
     for (size_t stage = 0; stage < job->schedule->pipeline.n_stages; stage++) {
         sim_time end;
-        CS_TRY(end_stage(&it, stage, &end));
-        if (end > out->latency)
-            fill_result(&it, stage, end, out);
+        int64_t tail_axis;
+        CS_TRY(end_stage(&it, stage, &end, &tail_axis));
+        if (end <= out->latency)
+            continue;
+        fill_result(&it, stage, end, out);
+        out->tail_axis = tail_axis < WL_N_AXES ? tail_axis : WL_DP;
     }
 done:
     return status;

@@ -19,10 +19,9 @@ typedef struct {
 } sim_queue;
 
 typedef struct {
-    sim_moment now;
+    sim_course course;
     sim_pass_id pending; /* pass whose gradients wait for their reduction */
     size_t next;         /* action */
-    sim_account account;
     sim_time bubble, boundary;
     sim_queue queue[2]; /* from the stage before, from the stage behind */
 } sim_stage_run;
@@ -58,7 +57,7 @@ sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action,
 
 /* Runs `n` passes in one context beside the reductions left before it. */
 CS_MUST_USE cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context,
-                                      int64_t n, sim_exit *leave);
+                                      int64_t n);
 
 /* Runs the actions of a stage before `until` that do not wait for a value that is not there yet. */
 CS_MUST_USE cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *progress);

@@ -136,7 +136,7 @@ static void sum_times(const sim__evaluation *e, const sim_engine_result *run, si
     for (size_t axis = 0; axis < WL_N_AXES; axis++) {
         sim_time t = run->account.wait[axis];
         t += axis == WL_PP ? run->boundary : 0;
-        t += axis == WL_DP ? run->tail : 0;
+        t += axis == (size_t)run->tail_axis ? run->tail : 0;
         out->v[SIM_SUM_AXIS + axis] = SIM_S(t);
         exposed += SIM_S(t);
     }
@@ -460,14 +460,14 @@ done:
 }
 
 cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *config,
-                       sim_scratch *scratch, sim_timeline_fn fn, void *context, cs_error *err)
+                       sim_scratch *scratch, const sim_observer *observer, cs_error *err)
 {
     sim__evaluation e = {.model = model,
                          .config = config,
                          .scratch = scratch,
                          .unrolled = true,
-                         .timeline = fn,
-                         .timeline_context = context,
+                         .timeline = observer->fn,
+                         .timeline_context = observer->context,
                          .err = err};
     return run_first(&e, w);
 }

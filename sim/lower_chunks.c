@@ -184,9 +184,11 @@ static bool is_alone(const sim_lower_work *w, int which, const sim_timed *timed)
     return (timed->dims & others) == 0;
 }
 
-static cs_status put_flow(sim_lower_work *w, int which, const sim_timed *timed, size_t chunks,
-                          const sim_op *op, int16_t out, cs_error *err)
+static cs_status put_flow(sim_lower_work *w, int which, const sim_piece *piece, const sim_op *op,
+                          int16_t out, cs_error *err)
 {
+    const sim_timed *timed = piece->timed;
+    size_t chunks = piece->chunks;
     sim_op whole = *op;
     sim_flow_phase *phase = sim__pool_alloc(&w->l->pool, timed->n_phases * sizeof *phase);
 
@@ -229,9 +231,12 @@ done:
     return status;
 }
 
-cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *timed, size_t chunks,
-                              const sim_op *op, int cause, int16_t *end, cs_error *err)
+cs_status sim__put_collective(sim_lower_work *w, int which, const sim_piece *piece,
+                              const sim_op *op, int16_t *end, cs_error *err)
 {
+    const sim_timed *timed = piece->timed;
+    size_t chunks = piece->chunks;
+    int cause = piece->cause;
     chunk_writer cw = {timed, chunks, sim__distinct_slots(w->l) ? timed->n_phases : 1, w->n_slots};
     sim_timed own;
 
@@ -247,7 +252,7 @@ cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *tim
         return CS_OK;
     }
     if (is_alone(w, which, timed))
-        return put_flow(w, which, timed, chunks, op, *end, err);
+        return put_flow(w, which, piece, op, *end, err);
     own = *timed; /* the table of collectives may drop it meanwhile */
     cw.timed = &own;
     return put_chunks(w, which, &cw, op, end, err);

@@ -71,7 +71,7 @@ static cs_status put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err
             continue;
         }
         CS_TRY(time_item(w, item, &timed, err));
-        CS_TRY(sim__put_collective(w, SIM_LIST_OUT, timed, chunks, &op, item->axis,
+        CS_TRY(sim__put_collective(w, SIM_LIST_OUT, &(sim_piece){timed, chunks, item->axis}, &op,
                                    &w->item_slot[i], err));
     }
 done:
@@ -95,7 +95,7 @@ static cs_status put_gather(sim_lower_work *w, cs_error *err)
         sim__set_dep(&op, SIM_SLOT_START);
         CS_TRY(time_gather(w, gather, &timed, err));
         CS_TRY(sim__put_collective(
-            w, SIM_LIST_GATHER, timed, (size_t)w->l->job->network->chunks, &op, WL_DP,
+            w, SIM_LIST_GATHER, &(sim_piece){timed, (size_t)w->l->job->network->chunks, WL_DP}, &op,
             &w->list[SIM_LIST_GATHER].end[w->list[SIM_LIST_GATHER].n_ends], err));
         w->list[SIM_LIST_GATHER].n_ends++;
     }
@@ -122,8 +122,9 @@ static cs_status put_reductions(sim_lower_work *w, cs_error *err)
             if (op.dep[d] < SIM_SLOT_FIRST)
                 op.dep[d] = SIM_SLOT_START;
         CS_TRY(time_item(w, item, &timed, err));
-        CS_TRY(sim__put_collective(w, SIM_LIST_REDUCE, timed, (size_t)w->l->job->network->chunks,
-                                   &op, item->axis, &w->item_slot[i], err));
+        CS_TRY(sim__put_collective(
+            w, SIM_LIST_REDUCE, &(sim_piece){timed, (size_t)w->l->job->network->chunks, item->axis},
+            &op, &w->item_slot[i], err));
         if (w->list[SIM_LIST_REDUCE].n_ends == SIM_MOST_ENDS)
             return cs_fail(err, CS_EINVAL, "more than %d gradient reductions in a block",
                            SIM_MOST_ENDS);
@@ -170,7 +171,7 @@ static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_e
     sim__set_dep(&op, output);
     if (w->last_compute >= 0) /* an action sends when it is over */
         op.dep[op.n_deps++] = w->last_compute;
-    CS_TRY(sim__put_collective(w, SIM_LIST_OUT, timed, 1, &op, WL_PP, sent, err));
+    CS_TRY(sim__put_collective(w, SIM_LIST_OUT, &(sim_piece){timed, 1, WL_PP}, &op, sent, err));
 done:
     return status;
 }

@@ -73,12 +73,18 @@ void sim__set_dep(sim_op *op, int16_t slot);
 bool sim__distinct_slots(const sim_lowering *l);
 /* Emits background operations whose place is before the next of the urgent ones, or all. */
 void sim__merge_background(sim_lower_work *w, bool all);
+/* A collective to be written: its phases, pieces, and the axis to blame. */
+typedef struct {
+    const sim_timed *timed;
+    size_t chunks;
+    int cause;
+} sim_piece;
+
 /* A collective in list `which`, after the inputs in `op` (lower_chunks.c); *end is the slot of its
  * end.  As one flow where its dimensions serve nothing of the other lists, else chunk by chunk,
  * phase-major; in SIM_LIST_OUT with the background between its chunks. */
-CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, int which, const sim_timed *timed,
-                                          size_t chunks, const sim_op *op, int cause, int16_t *end,
-                                          cs_error *err);
+CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, int which, const sim_piece *piece,
+                                          const sim_op *op, int16_t *end, cs_error *err);
 
 /* The wl_pass behind an id; NULL for SIM_PASS_NONE. */
 const wl_pass *sim__pass_of(const sim_job *job, sim_pass_id id);

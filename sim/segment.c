@@ -149,9 +149,7 @@ typedef struct {
     const sim_lowered *pass;
     uint64_t id;
     int64_t left;
-    sim_moment *now;
-    sim_account *account;
-    sim_exit *leave;
+    sim_course *course;
 } run;
 
 /* One pass from a state, from memory where it was taken before. */
@@ -170,24 +168,24 @@ static sim_step take(const run *r, const sim_state *state)
 /* `times` passes of which the last, `step`, starts at `clock`. */
 static void arrive(run *r, sim_time clock, const sim_step *step, int64_t times)
 {
-    r->leave->output = clock + step->leave.output;
-    r->leave->sent = clock + step->leave.sent;
-    r->now->clock = clock + step->took;
-    r->now->state = step->state;
+    r->course->leave.output = clock + step->leave.output;
+    r->course->leave.sent = clock + step->leave.sent;
+    r->course->now.clock = clock + step->took;
+    r->course->now.state = step->state;
     r->left -= times;
 }
 
 static void advance(run *r, const sim_step *step)
 {
-    sim__account_add(r->account, &step->account, 1);
-    arrive(r, r->now->clock, step, 1);
+    sim__account_add(&r->course->account, &step->account, 1);
+    arrive(r, r->course->now.clock, step, 1);
 }
 
 /* The state came back: the rest repeats. */
 static void repeat(run *r, const sim_step *step)
 {
-    sim__account_add(r->account, &step->account, r->left);
-    arrive(r, r->now->clock + (r->left - 1) * step->took, step, r->left);
+    sim__account_add(&r->course->account, &step->account, r->left);
+    arrive(r, r->course->now.clock + (r->left - 1) * step->took, step, r->left);
 }
 
 /* Whether step j from the state `line` continues the line through `first` and `second`. */
@@ -203,7 +201,7 @@ static bool on_line(const sim_step *first, const sim_step *second, const sim_ste
  * do not lie on a line. */
 static bool jump(run *r, const sim_step *first)
 {
-    const sim_state *x0 = &r->now->state, *x1 = &first->state;
+    const sim_state *x0 = &r->course->now.state, *x1 = &first->state;
     sim_step second = take(r, x1);
     sim_state line = state_on_line(x0, x1, 2);
 
@@ -218,8 +216,8 @@ static bool jump(run *r, const sim_step *first)
         step = take(r, &at);
         if (!on_line(first, &second, &step, &next, j))
             continue;
-        account_add_series(r->account, &first->account, &second.account, j);
-        arrive(r, r->now->clock + j * first->took, &step, j + 1);
+        account_add_series(&r->course->account, &first->account, &second.account, j);
+        arrive(r, r->course->now.clock + j * first->took, &step, j + 1);
         return true;
     }
     return false;
@@ -228,29 +226,28 @@ static bool jump(run *r, const sim_step *first)
 static void run_unrolled(run *r)
 {
     while (r->left > 0) {
-        sim_step step = {.state = r->now->state};
+        sim_step step = {.state = r->course->now.state};
         step.took = run_pass(r->runner, r->pass, &step);
         if (r->runner->timeline != NULL)
-            report(r->runner, r->pass, r->now->clock);
+            report(r->runner, r->pass, r->course->now.clock);
         advance(r, &step);
     }
 }
 
 cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, uint64_t id,
-                           int64_t n, sim_moment *now, sim_account *account, sim_exit *leave,
-                           cs_error *err)
+                           int64_t n, sim_course *course, cs_error *err)
 {
-    run r = {runner, pass, id, n, now, account, leave};
+    run r = {runner, pass, id, n, course};
 
-    if (SIM_S(now->clock) + (double)n * pass->total_s > SIM_S(SIM_TIME_MAX))
+    if (SIM_S(course->now.clock) + (double)n * pass->total_s > SIM_S(SIM_TIME_MAX))
         return cs_fail(err, CS_EINVAL, "the iteration takes longer than %g s", SIM_S(SIM_TIME_MAX));
     if (runner->memo == NULL) {
         run_unrolled(&r);
         return CS_OK;
     }
     while (r.left > 0) {
-        sim_step step = take(&r, &now->state);
-        if (sim__state_equal(&step.state, &now->state))
+        sim_step step = take(&r, &course->now.state);
+        if (sim__state_equal(&step.state, &course->now.state))
             repeat(&r, &step);
         else if (r.left < 4 || pass->scheduling != SIM_PROGRAM || !jump(&r, &step))
             advance(&r, &step);

@@ -47,10 +47,15 @@ typedef struct {
     int32_t stage;
 } sim_runner;
 
-/* Runs `n` >= 1 equal passes one after another. *leave is that of the last,
- * absolute. */
+/* Where a stage stands, what it did so far, and how its last pass left (absolute). */
+typedef struct {
+    sim_moment now;
+    sim_account account;
+    sim_exit leave;
+} sim_course;
+
+/* Runs `n` >= 1 equal passes one after another; `id` numbers the pass in the memo. */
 CS_MUST_USE cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass,
-                                       uint64_t id, int64_t n, sim_moment *now,
-                                       sim_account *account, sim_exit *leave, cs_error *err);
+                                       uint64_t id, int64_t n, sim_course *course, cs_error *err);
 
 #endif

@@ -123,9 +123,13 @@ typedef struct {
     sim_time start, length;
 } sim_span_event;
 typedef void (*sim_timeline_fn)(void *context, const sim_span_event *event);
+typedef struct {
+    sim_timeline_fn fn;
+    void *context;
+} sim_observer;
 /* Runs unrolled and reports every interval of the workload `w`. */
 CS_MUST_USE cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *config,
-                                   sim_scratch *scratch, sim_timeline_fn fn, void *context,
+                                   sim_scratch *scratch, const sim_observer *observer,
                                    cs_error *err);
 
 #endif

@@ -67,8 +67,8 @@ done:
 
 static bool same_stage(const sim_stage_run *now, const sim_stage_run *then, sim_time by)
 {
-    return now->now.clock == then->now.clock + by &&
-           sim__state_equal(&now->now.state, &then->now.state) &&
+    return now->course.now.clock == then->course.now.clock + by &&
+           sim__state_equal(&now->course.now.state, &then->course.now.state) &&
            now->pending.block == then->pending.block && now->pending.kind == then->pending.kind;
 }
 
@@ -102,14 +102,14 @@ static void subtract(sim_account *a, const sim_account *b)
 static void repeat_stage(sim_stage_run *now, const sim_stage_run *then, size_t period,
                          int64_t times, sim_time by)
 {
-    sim_account round = now->account;
+    sim_account round = now->course.account;
 
-    subtract(&round, &then->account);
-    sim__account_add(&now->account, &round, times);
+    subtract(&round, &then->course.account);
+    sim__account_add(&now->course.account, &round, times);
     now->bubble += times * (now->bubble - then->bubble);
     now->boundary += times * (now->boundary - then->boundary);
     now->next += period * (size_t)times;
-    now->now.clock += times * by;
+    now->course.now.clock += times * by;
     for (size_t d = 0; d < 2; d++)
         for (size_t i = now->queue[d].taken; i < now->queue[d].sent; i++) {
             now->queue[d].parcel[i].at += times * by;
@@ -119,7 +119,8 @@ static void repeat_stage(sim_stage_run *now, const sim_stage_run *then, size_t p
 
 static cs_status check_length(sim_iteration *it, int64_t times, sim_time by)
 {
-    if (SIM_S(by) * (double)times + SIM_S(it->engine->stage[0].now.clock) <= SIM_S(SIM_TIME_MAX))
+    if (SIM_S(by) * (double)times + SIM_S(it->engine->stage[0].course.now.clock) <=
+        SIM_S(SIM_TIME_MAX))
         return CS_OK;
     return cs_fail(it->err, CS_EINVAL, "the iteration takes longer than %g s", SIM_S(SIM_TIME_MAX));
 }
@@ -136,7 +137,7 @@ static cs_status run_phase(sim_iteration *it, const sim_phase_plan *plan)
         sim_time by;
         CS_TRY(mark(it));
         CS_TRY(run_until(it, plan, round));
-        by = engine->stage[0].now.clock - engine->mark[0].now.clock;
+        by = engine->stage[0].course.now.clock - engine->mark[0].course.now.clock;
         if (!repeats(engine, n, by))
             continue;
         CS_TRY(check_length(it, last - round, by));
