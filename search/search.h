@@ -46,7 +46,7 @@ extern const char *const search_status_names[];
 typedef struct {
     uint64_t id; /* from 1, in ask order */
     search_status status;
-    char reason[160]; /* why infeasible or failed; "" otherwise */
+    char reason[256]; /* why infeasible or failed ("memory: ...", "limit: ..."); "" otherwise */
     double violation;
     double objective[AGENT_MAX_OBJECTIVES]; /* of the problem's selected objectives */
     sim_result result;
