@@ -10,7 +10,19 @@
 
 extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_trials, cli_best,
     cli_front, cli_bench, cli_collective, cli_trace, cli_serve, cli_explain, cli_compare,
-    cli_report, cli_pareto;
+    cli_report, cli_pareto, cli_emit;
+
+/* Lines over a pair of descriptors; read without stdio, so that a signal ends the wait for one. */
+typedef struct cli_channel cli_channel;
+cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop); /* NULL: no memory */
+void cli_channel_destroy(cli_channel *channel);                               /* NULL: no-op */
+search_channel cli_channel_view(cli_channel *channel);
+/* search_serve_options.trial_json */
+cs_json *cli_serve_trial(void *context, const search_problem *problem, const search_trial *trial);
+/* A run whose designs another program proposes (--agent-command), by the serve protocol. */
+CS_MUST_USE cs_status cli_run_external(const cli_context *cli, const search_problem *problem,
+                                       const search_options *options, search_outcome *out,
+                                       cs_error *err);
 
 /* Every trial of a study in a format; `command` names the document. */
 CS_MUST_USE cs_status cli_write_trials(const search_study *study, const char *command,

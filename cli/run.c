@@ -159,6 +159,11 @@ static void set_study(cs_json *object, const cli_context *cli, const run_state *
     cs_json_set(object, "seed", cs_json_int(cli->args.seed));
 }
 
+static const char *agent_name(const cli_context *cli, const search_options *options)
+{
+    return cli->args.agent_command != NULL ? cli->args.agent_command : options->agent->name;
+}
+
 static cs_json *outcome_json(const cli_context *cli, const run_state *run,
                              const search_options *options)
 {
@@ -168,7 +173,7 @@ static cs_json *outcome_json(const cli_context *cli, const run_state *run,
     char text[40];
 
     set_study(object, cli, run);
-    cs_json_set(object, "agent", cs_json_string(options->agent->name));
+    cs_json_set(object, "agent", cs_json_string(agent_name(cli, options)));
     cs_json_set(object, "raw_points",
                 cs_json_string(cs_u128_text(psa_space_raw_points(run->problem.space), text)));
     cs_json_set(object, "valid_points",
@@ -388,7 +393,9 @@ static cs_status search_and_print(cli_context *cli, run_state *run, search_optio
 
     options->study_path = run->place.study;
     cli_progress_start(&run->line, cli);
-    status = search_run(&run->problem, options, &run->outcome, err);
+    status = cli->args.agent_command != NULL
+                 ? cli_run_external(cli, &run->problem, options, &run->outcome, err)
+                 : search_run(&run->problem, options, &run->outcome, err);
     cli_progress_end(&run->line);
     CS_TRY(status);
     if (run->outcome.has_best)
@@ -465,7 +472,7 @@ const cli_command cli_run = {
     .summary = "search a PSA file for its best design",
     .usage = "PSA [--agent A] [--evaluations N] [--seed S] [--stack S,..] [--fix K=V]...",
     .example = "cosmic-search run configs/psa/gpt3-175b-system3.yaml --evaluations 2000 --seed 1",
-    .options = "agent param evaluations timeout seed jobs study resume objective "
+    .options = "agent agent-command param evaluations timeout seed jobs study resume objective "
                "stack fix warm-start out timing",
     .min_files = 1,
     .max_files = 1,

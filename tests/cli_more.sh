@@ -99,6 +99,17 @@ checks=$((checks + 1))
 [ "$(grep -c '"ok":true' answers)" = 3 ] && [ "$(grep -c '"ok":false' answers)" = 1 ] ||
     fail "serve: $(cat answers)"
 
+# ---- an agent outside: samples 20 designs, has them evaluated ----
+cat >agent.sh <<'SH'
+echo '{"cmd":"sample","n":20}'
+read -r answer
+printf '%s\n' "$answer" | sed 's/^{/{"cmd":"evaluate",/; s/,"ok":true}$/}/'
+read -r answer
+SH
+expect 0 '"evaluations": 20,' run $psa --agent-command 'sh agent.sh' --study x.db --evaluations 30 -f json
+expect 0 '^20,' trials x.db -f csv
+expect_error 2 'proposed no design' run $psa --agent-command 'exit 3' --out gone --evaluations 30
+
 # ---- explain ----
 "$cli" run $psa --agent random --evaluations 100 --study s.db -q >/dev/null 2>&1
 expect 0 'elasticity' explain s.db
