@@ -64,10 +64,11 @@ done:
     return status;
 }
 
-static cs_status run_search(const cli_context *cli, pareto *p, cs_error *err)
+static search_options options_of(const cli_context *cli, pareto *p)
 {
     const cli_args *args = &cli->args;
-    search_options options = {
+
+    return (search_options){
         .params = args->params.item,
         .n_params = args->params.n,
         .evaluations = (uint64_t)args->evaluations,
@@ -78,15 +79,16 @@ static cs_status run_search(const cli_context *cli, pareto *p, cs_error *err)
         .stop = cli->stop,
         .progress = cli_progress_show,
         .progress_context = &p->line,
-        .study_path = p->place.study,
     };
-    cs_status status = CS_OK;
+}
 
-    CS_TRY(choose_agent(cli, p, &options, err));
+static cs_status run_search(const cli_context *cli, pareto *p, search_options *options,
+                            cs_error *err)
+{
+    options->study_path = p->place.study;
     cli_progress_start(&p->line, cli);
-    status = search_run(&p->problem, &options, &p->outcome, err);
+    const cs_status status = search_run(&p->problem, options, &p->outcome, err);
     cli_progress_end(&p->line);
-done:
     return status;
 }
 
@@ -141,6 +143,12 @@ done:
 
 /* ---- output ---- */
 
+/* Whether every valid design was looked at. */
+static bool is_whole(const pareto *p)
+{
+    return p->outcome.unique >= psa_space_valid_points(p->problem.space);
+}
+
 static cs_status print_json(const cli_context *cli, const pareto *p, cs_error *err)
 {
     cs_json *object = report_front_json(&p->front, "pareto");
@@ -150,7 +158,7 @@ static cs_status print_json(const cli_context *cli, const pareto *p, cs_error *e
     cs_json_set(object, "infeasible", cs_json_int((int64_t)p->outcome.infeasible));
     cs_json_set(object, "failed", cs_json_int((int64_t)p->outcome.failed));
     cs_json_set(object, "stop", cs_json_string(search_stop_names[p->outcome.stop]));
-    cs_json_set(object, "exact", cs_json_bool(cli->args.exact));
+    cs_json_set(object, "exact", cs_json_bool(is_whole(p)));
     return cli_print_json(cli, object, err);
 }
 
@@ -165,8 +173,7 @@ static cs_status print_people(const cli_context *cli, const pareto *p, cs_error 
             psa_schema_name(p->problem.schema), (unsigned long long)o->unique,
             (unsigned long long)o->infeasible, (unsigned long long)o->failed,
             search_stop_names[o->stop], p->front.n,
-            cli->args.exact && o->stop == SEARCH_EXHAUSTED ? ", which is that of the whole space"
-                                                           : "");
+            is_whole(p) ? ", which is that of the whole space" : "");
     CS_TRY(report_front_write(&p->front, "pareto", REPORT_TABLE, cli->out, err));
     if (p->place.dir != NULL && !cli->args.quiet)
         fprintf(cli->out, "\nWritten: %s/ (study.db, front.csv, front.json, report.html)\n",
@@ -188,12 +195,15 @@ static cs_status run_pareto(cli_context *cli, cs_error *err)
 {
     pareto *p = calloc(1, sizeof *p);
     cs_status status = CS_OK;
+    search_options options;
 
     if (p == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory");
     CS_TRY(load(cli, p, err));
+    options = options_of(cli, p);
+    CS_TRY(choose_agent(cli, p, &options, err));
     CS_TRY(cli_place_make(cli, psa_schema_name(p->problem.schema), &p->place, err));
-    CS_TRY(run_search(cli, p, err));
+    CS_TRY(run_search(cli, p, &options, err));
     CS_TRY(search_study_open(p->place.study, &p->study, err));
     CS_TRY(report_front_collect(p->study, p->problem.objectives, &p->front, err));
     CS_TRY(write_files(p, err));

@@ -68,6 +68,22 @@ CS_MUST_USE cs_status report_front_write(const report_front *front, const char *
 CS_MUST_USE cs_status report_front_collect_default(const search_study *study, report_front *out,
                                                    cs_error *err);
 
+/* ---- launch arguments ---- */
+
+typedef enum { REPORT_MEGATRON, REPORT_TORCHTITAN, REPORT_NEMO, REPORT_N_TARGETS } report_target;
+extern const char *const report_target_names[]; /* "megatron", "torchtitan", "nemo", NULL */
+
+/* Writes the design as launch arguments (megatron, nemo) or configuration (torchtitan) of a
+ * training program.  What the program cannot express stands in comments of the form
+ * "# field = value", so that the text says all of the design.  The options' names are those of the
+ * programs' own documentation. CS_EINVAL for a workload that is no training. */
+CS_MUST_USE cs_status report_emit(const search_problem *problem, const report_design *design,
+                                  report_target target, FILE *out, cs_error *err);
+/* Reads such a text back: the system's baseline with what options and comments say.  CS_EINVAL for
+ * values that are none. O(text * options). */
+CS_MUST_USE cs_status report_emit_read(const search_problem *problem, const char *text,
+                                       report_target target, sim_config *out, cs_error *err);
+
 /* ---- limits ---- */
 
 /* One sentence on where the largest part of the time is spent: for communication the dimension that

@@ -74,10 +74,10 @@ static void try_feature(const grower *g, uint16_t feature, size_t from, size_t t
     }
 }
 
-/* A third of the features, drawn without replacement. */
+/* A third of the features, three or more, drawn without replacement. */
 static split find_split(const grower *g, size_t from, size_t to)
 {
-    const size_t n = g->samples->n_features, tried = n / 3 > 0 ? n / 3 : 1;
+    const size_t n = g->samples->n_features, tried = n / 3 > 3 ? n / 3 : 3;
     split best = {0, 0, 1e-12};
 
     for (size_t i = 0; i < n; i++) {
