@@ -36,6 +36,7 @@ typedef struct {
     int64_t workload;
     /* model, bench, trials */
     int64_t batch, sequence, top, trial, against;
+    int64_t target; /* report_target */
     double seconds;
     /* collective */
     const char *network, *system, *type, *bytes, *cases;

@@ -2,6 +2,7 @@
  *
  * Every option of every command in one table, and the parser it drives. */
 #include "cli/cli.h"
+#include "report/analysis.h"
 #include "workloads/trace.h"
 
 #include <errno.h>
@@ -73,6 +74,8 @@ const cli_option cli_options[] = {
     {"sequence", 0, CLI_INTEGER, AT(sequence), "S", 2048, 1, 1e9, NULL, "tokens of a sequence"},
     {"top", 0, CLI_INTEGER, AT(top), "N", 1, 1, 1e6, NULL, "how many designs"},
     {"trial", 0, CLI_INTEGER, AT(trial), "N", 0, 1, MOST, NULL, "a trial by its number"},
+    {"for", 0, CLI_CHOICE, AT(target), "megatron|torchtitan|nemo", 0, 0, 0, report_target_names,
+     "training program whose arguments to write"},
     {"against", 0, CLI_INTEGER, AT(against), "N", 0, 1, MOST, NULL,
      "trial to compare with, by its number"},
     {"seconds", 0, CLI_REAL, AT(seconds), "S", 5, 0.01, 1e6, NULL, "how long to measure"},
