@@ -169,7 +169,8 @@ typedef struct {
     size_t last_stage;         /* the one that ends last, lowest on ties */
     sim_account account;       /* of that stage; wait[SIM_WAIT_REMOTE] is split in the next two */
     sim_time bubble, boundary; /* waits for another stage's work, and for its transfer */
-    sim_time tail;             /* exposed after the last compute operation, axis dp */
+    sim_time tail;             /* exposed after the last compute operation, */
+    int64_t tail_axis;         /* on dp, or in inference on what made the output */
 } sim_engine_result;
 
 typedef struct sim_engine sim_engine;

@@ -65,19 +65,13 @@ done:
 
 /* ---- memory ---- */
 
-/* The fullest moment: the last step, or the prefill.  A stream prefills one prompt a replica while
- * the caches of all sequences stay. */
-static void keep_larger(const wl_workload *w, const sim_peak *prefill, sim_peak *peak)
+/* The caches of all sequences are reserved at their full length; beside them stands what a prefill
+ * or a step needs, whichever is more.  A stream prefills one prompt a replica at a time. */
+static void keep_larger(const sim_peak *prefill, sim_peak *peak)
 {
-    double extra;
+    double extra = prefill->memory.total - prefill->memory.kv_cache -
+                   (peak->memory.total - peak->memory.kv_cache);
 
-    if (w->requests_per_s <= 0) {
-        if (prefill->memory.total > peak->memory.total)
-            *peak = *prefill;
-        return;
-    }
-    extra = prefill->memory.total - prefill->memory.kv_cache -
-            (peak->memory.total - peak->memory.kv_cache);
     if (extra <= 0)
         return;
     peak->memory.transient += extra;
@@ -104,19 +98,17 @@ cs_status sim__serve_memory(const sim__evaluation *e, size_t i, sim_peak *out)
     sim__phase phase;
     sim_peak prefill;
 
-    *out = (sim_peak){.stage = 0};
-    if (w->mode != WL_PREFILL) {
-        CS_TRY(sim__step_make(e, i, w->output, &phase));
-        CS_TRY(sim__phase_memory(e, &phase, out));
+    if (w->mode != WL_DECODE) {
+        CS_TRY(w->requests_per_s > 0 ? first_make(e, i, &phase) : sim__prefill_make(e, i, &phase));
+        CS_TRY(sim__phase_memory(e, &phase, &prefill));
+        *out = prefill;
     }
-    if (w->mode == WL_DECODE)
+    if (w->mode == WL_PREFILL)
         return CS_OK;
-    if (w->requests_per_s > 0)
-        CS_TRY(first_make(e, i, &phase));
-    else
-        CS_TRY(sim__prefill_make(e, i, &phase));
-    CS_TRY(sim__phase_memory(e, &phase, &prefill));
-    keep_larger(w, &prefill, out);
+    CS_TRY(sim__step_make(e, i, w->output, &phase));
+    CS_TRY(sim__phase_memory(e, &phase, out));
+    if (w->mode == WL_SERVE)
+        keep_larger(&prefill, out);
 done:
     return status;
 }

@@ -29,6 +29,15 @@ static void test_entries_are_read(void **state)
           .context = 3500,
           .output = 1000,
           .weight = 1}},
+        {"{model: m.yaml, mode: serve, global_batch: 8, sequence: 3000, output: 1000, npus: 64, "
+         "requests_per_s: 2.5}",
+         {.mode = WL_SERVE,
+          .global_batch = 8,
+          .sequence = 3000,
+          .output = 1000,
+          .npus = 64,
+          .requests_per_s = 2.5,
+          .weight = 1}},
     };
 
     (void)state;
@@ -41,6 +50,7 @@ static void test_entries_are_read(void **state)
         assert_int_equal(w.mode, e->mode);
         assert_true(w.global_batch == e->global_batch && w.sequence == e->sequence &&
                     w.context == e->context && w.output == e->output && w.weight == e->weight);
+        assert_true(w.npus == e->npus && w.requests_per_s == e->requests_per_s);
     }
 }
 
@@ -58,6 +68,10 @@ static void test_wrong_entries_are_refused(void **state)
         {"{global_batch: 0, sequence: 4}", "psa.yaml:1:16: "},
         {"{global_batch: 8 GB, sequence: 4}", "psa.yaml:1:16: "},
         {"{global_batch: 8, sequence: 4, weight: -1}", "a weight of 0 or more"},
+        {"{mode: serve, global_batch: 8}", "mode serve needs the key 'sequence'"},
+        {"{global_batch: 8, sequence: 4, requests_per_s: 2}", "requests_per_s needs mode: serve"},
+        {"{mode: serve, global_batch: 8, sequence: 4, requests_per_s: 0}", "more than 0 requests"},
+        {"{global_batch: 8, sequence: 4, npus: 0}", "psa.yaml:1:38: "},
         {"[1, 2]", "psa.yaml:1:1: "},
     };
 
