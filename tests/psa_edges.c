@@ -156,9 +156,62 @@ static void test_knob_without_per_dimension_is_copied(void **state)
     psa_schema_destroy(schema);
 }
 
+/* Hundreds of conditions: x + i * y != k keeps what the loop below keeps. */
+static void test_many_constraints(void **state)
+{
+    static char psa[32768];
+    size_t used = (size_t)snprintf(psa, sizeof psa,
+                                   "psa: 1\nknobs:\n  workload.dp: {range: [1, 40], step: 1}\n"
+                                   "  workload.tp: {range: [1, 40], step: 1}\nconstraints:\n");
+    psa_schema *schema;
+    psa_space *space;
+    count valid = 0;
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        used += (size_t)snprintf(psa + used, sizeof psa - used,
+                                 "  - workload.dp + %d * workload.tp != %d\n", i % 17, i);
+    for (int dp = 1; dp <= 40; dp++)
+        for (int tp = 1; tp <= 40; tp++) {
+            bool holds = true;
+            for (int i = 0; i < 300; i++)
+                holds = holds && dp + i % 17 * tp != i;
+            valid += holds;
+        }
+    schema = fx_load(&fx_plain, psa, FX_SYSTEM);
+    space = fx_space(schema);
+    assert_int_equal((int)psa_space_valid_points(space), (int)valid);
+    assert_in_range(valid, 10, 1500);
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
+static void test_hostile_sizes_are_refused(void **state)
+{
+    static char psa[400000];
+    psa_schema *schema = NULL;
+    cs_error err = {""};
+    size_t used = (size_t)snprintf(psa, sizeof psa, "psa: 1\nconstraints:\n");
+
+    (void)state;
+    for (int i = 0; i < 2001; i++)
+        used += (size_t)snprintf(psa + used, sizeof psa - used, "  - workload.dp > %d\n", i);
+    assert_int_equal(fx_parse(&fx_plain, psa, FX_SYSTEM, &schema, &err), CS_ESCHEMA);
+    fx_contains(err.text, "more than 2000 constraints");
+
+    used = (size_t)snprintf(psa, sizeof psa, "psa: 1\nderived: {x: 1");
+    for (int i = 0; i < 6000; i++)
+        used += (size_t)snprintf(psa + used, sizeof psa - used, " + 1");
+    (void)snprintf(psa + used, sizeof psa - used, "}\n");
+    assert_int_equal(fx_parse(&fx_plain, psa, FX_SYSTEM, &schema, &err), CS_ESCHEMA);
+    fx_contains(err.text, "longer than 10,000 characters");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_constraints),
+        cmocka_unit_test(test_hostile_sizes_are_refused),
         cmocka_unit_test(test_no_valid_point),
         cmocka_unit_test(test_no_valid_point_found_late),
         cmocka_unit_test(test_false_on_constants_is_an_error),

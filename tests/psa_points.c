@@ -313,6 +313,49 @@ static void test_combinations_are_counted(void **state)
     psa_schema_destroy(schema);
 }
 
+/* A knob that nothing restricts: every value has the same number of points. */
+static void test_combinations_of_a_free_knob(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain,
+                                 "psa: 1\nknobs:\n  workload.dp: [1, 2, 3]\n"
+                                 "  workload.tp: [1, 2, 3, 4]\n  workload.sp: [1, 2]\n"
+                                 "constraints: [workload.tp + workload.sp <= 4]\n",
+                                 FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    static tally counted;
+    const bool chosen[3] = {true, false, false};
+    psa_combinations request = {chosen, 100, add_combination, &counted};
+    cs_error err;
+
+    (void)state;
+    assert_int_equal(psa_space_combinations(space, &request, &err), CS_OK);
+    assert_int_equal(counted.calls, 3);
+    for (int dp = 1; dp <= 3; dp++)
+        assert_int_equal((int)counted.by[dp][4], 3 + 2); /* sp 1: tp 1-3; sp 2: tp 1-2 */
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
+/* 4 and 16 are two primes apart: no single move, so the nearest solutions stand in. */
+static void test_lonely_solutions_have_neighbours(void **state)
+{
+    psa_schema *schema = fx_load(&fx_plain,
+                                 "psa: 1\nknobs:\n  workload.dp: [4, 16, 64]\n"
+                                 "  workload.tp: [4, 16, 64]\n"
+                                 "constraints: [workload.dp * workload.tp == 256]\n",
+                                 FX_SYSTEM);
+    psa_space *space = fx_space(schema);
+    const int32_t *list;
+
+    (void)state;
+    assert_int_equal(psa_space_card(space, 0), 3); /* 4*64, 16*16, 64*4 */
+    assert_int_equal(psa_space_neighbours(space, 0, 0, &list), 1);
+    assert_int_equal(list[0], 1);
+    assert_int_equal(psa_space_neighbours(space, 0, 1, &list), 2);
+    psa_space_destroy(space);
+    psa_schema_destroy(schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +367,8 @@ int main(void)
         cmocka_unit_test(test_encode_says_what_does_not_fit),
         cmocka_unit_test(test_from_raw_indices),
         cmocka_unit_test(test_combinations_are_counted),
+        cmocka_unit_test(test_combinations_of_a_free_knob),
+        cmocka_unit_test(test_lonely_solutions_have_neighbours),
         cmocka_unit_test(test_fixed_knobs_and_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
