@@ -95,6 +95,22 @@ bool sim__pass_gathers(const sim_job *job, sim_pass_id id)
     return job->program->block[id.block].n_gathers > 0;
 }
 
+/* The first of the passes that are the same list of items: backward passes that reduce in every
+ * micro-batch, optimizer steps of equal stages. */
+static sim_pass_id first_equal(const sim_job *job, sim_pass_id id)
+{
+    const wl_program *program = job->program;
+    const wl_item *item = sim__pass_of(job, id) == NULL ? NULL : sim__pass_of(job, id)->item;
+
+    if ((id.kind == SIM_PASS_BACKWARD_LAST || id.kind == SIM_PASS_WEIGHT_LAST) &&
+        item == program->block[id.block].backward.item)
+        id.kind = id.kind == SIM_PASS_WEIGHT_LAST ? SIM_PASS_WEIGHT : SIM_PASS_BACKWARD;
+    for (uint16_t s = 0; id.kind == SIM_PASS_UPDATE && s < id.block; s++)
+        if (program->stage[s].update.item == item)
+            id.block = s;
+    return id;
+}
+
 static uint64_t key_of(sim_pass_id id)
 {
     return id.kind == SIM_PASS_NONE ? SIM_PASS_NONE : (uint64_t)id.block << 4 | id.kind;
@@ -104,9 +120,15 @@ cs_status sim__lower(sim_lowering *l, sim_context context, const sim_lowered **o
                      cs_error *err)
 {
     cs_status status = CS_OK;
-    uint64_t key = key_of(context.self) | key_of(context.gather) << 20 |
-                   key_of(context.reduce) << 40 | (uint64_t)context.send << 60;
-    size_t at = cs_mix64(key) % SIM_CONTEXT_TABLE;
+    uint64_t key;
+    size_t at;
+
+    context.self = first_equal(l->job, context.self);
+    context.gather = first_equal(l->job, context.gather);
+    context.reduce = first_equal(l->job, context.reduce);
+    key = key_of(context.self) | key_of(context.gather) << 20 | key_of(context.reduce) << 40 |
+          (uint64_t)context.send << 60;
+    at = cs_mix64(key) % SIM_CONTEXT_TABLE;
 
     for (; l->table[at].generation == l->generation; at = (at + 1) % SIM_CONTEXT_TABLE) {
         const sim_lowered_entry *found = &l->entries[l->table[at].entry];
