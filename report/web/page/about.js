@@ -18,6 +18,7 @@ function trialReasons(s) {
     const { counts } = s.about;
     const rows = s.about.reasons.filter(({ text }) => text).sort((a, b) => b.trials - a.trials).slice(0, 12);
     const rejected = counts.infeasible + counts.failed + counts.invalid;
+    if (!counts.trials) return [el('p', { class: 'note' }, 'There is no trial.')];
     if (!rejected) return [el('p', { class: 'note' }, 'Every trial was feasible.')];
     return [
         el('p', { class: 'lede' }, `Of ${plural(counts.trials, 'trial')}: ${counts.infeasible.toLocaleString('en-US')

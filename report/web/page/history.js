@@ -68,7 +68,9 @@ function historyOption() {
 
 function historyWords(s) {
     const { improvements, objectives, counts } = s.about;
-    if (!improvements.length) return 'No trial was feasible, so the objective never had a value.';
+    if (!improvements.length) {
+        return counts.trials ? 'No trial was feasible, so the objective never had a value.' : 'There is no trial.';
+    }
     const last = improvements[improvements.length - 1];
     return `${objectives[0].name} (${objectives[0].text}, ${s.maximize ? 'greater' : 'less'} is `
         + `better) improved ${plural(improvements.length, 'time')} in ${
@@ -82,10 +84,14 @@ function renderHistory(root) {
     const s = study();
     const box = chartBox('Objective against trials', 320);
     const rows = s.about.improvements;
+    if (data.all.every((one) => one.about.improvements.length === 0)) {
+        root.replaceChildren(el('p', { class: 'note' }, historyWords(s)));
+        return;
+    }
     root.replaceChildren(el('p', { class: 'lede' }, historyWords(s)), hasCharts ? box : '',
-        el('details', { open: !hasCharts && rows.length > 0 }, el('summary', {}, 'Improvements as a table'),
+        rows.length > 0 && el('details', { open: !hasCharts }, el('summary', {}, 'Improvements as a table'),
             simpleTable(['Trial', s.about.objectives[0].name],
-                rows.map((row) => [s.trial[row], plain(s.objectives[0][row], 8)]))));
+                rows.map((row) => [s.trial[row], plain(s.objectives[0][row], 8)]))) || '');
     plot('history', box, historyOption);
 }
 

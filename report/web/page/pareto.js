@@ -168,6 +168,10 @@ function startAxes() {
 }
 
 function renderPareto(root) {
+    if (data.all.every((s) => s.status.every((status) => status > INFEASIBLE))) {
+        root.replaceChildren(el('p', { class: 'note' }, 'There is no design with a result to draw.'));
+        return;
+    }
     const box = chartBox('Two metrics of every design against each other', narrow() ? 380 : 480);
     const table = el('div');
     const metrics = paretoMetrics().map((key) => [key, data.results[key].title]);
@@ -192,6 +196,7 @@ function renderPareto(root) {
             checkbox('near the front', pareto.near, (near) => set({ near }))),
         hasCharts ? box : '', table);
     table.replaceChildren(frontTable(), askedFront(study()) || '');
+    if (!hasCharts) return;
     plot('pareto', box, paretoOption, (chart) => chart.on('click', (at) => {
         if (!at.value || at.value.length !== 3) return;
         const index = Number.parseInt(at.seriesId, 10);
