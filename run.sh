@@ -8,6 +8,7 @@ cd "$(dirname "$0")"
 . ./.ci/setup.sh
 # shellcheck disable=SC2086
 install_packages $packages
+install_chart_tools
 build build cosmic-search
 cmp -s build/cosmic-search cosmic-search || cp build/cosmic-search cosmic-search
 exec ./cosmic-search run configs/psa/gpt3-175b-system3.yaml --out results/quickstart --resume \

@@ -7,6 +7,7 @@ cd "$(dirname "$0")"
 . ./.ci/setup.sh
 # shellcheck disable=SC2086
 install_packages $packages
+install_chart_tools
 build build all
 cmp -s build/cosmic-search cosmic-search || cp build/cosmic-search cosmic-search
 exec ctest --test-dir build --output-on-failure -j "$(nproc)" "$@"

@@ -36,6 +36,14 @@ install_packages() {
         $wanted >&2
 }
 
+# Node and npm bundle the charts of the report when the program is built.  The build goes on without
+# them, and the report then has tables.
+install_chart_tools() {
+    command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 && return 0
+    (install_packages nodejs npm) ||
+        echo "Going on without node and npm: reports will have tables in place of charts." >&2
+}
+
 # build DIR TARGET [cmake options]: configures DIR when needed and builds TARGET.
 build() {
     dir=$1

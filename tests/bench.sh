@@ -40,4 +40,11 @@ at_least "feasible designs/s of run --agent random over bench" \
 start=$(date +%s%N)
 "$cli" run "$full" --out quickstart --agent genetic --evaluations 10000 --seed 1 >/dev/null 2>&1
 at_most "the search of run.sh, s" "$((($(date +%s%N) - start) / 1000000))e-3" 20
+
+"$cli" run "$full" --agent random --evaluations 50000 --study big.db -q >/dev/null 2>&1 ||
+    fail "run --agent random"
+start=$(date +%s%N)
+"$cli" report big.db -o report.html >/dev/null || fail "report"
+at_most "report of 50,000 trials, s" "$((($(date +%s%N) - start) / 1000000))e-3" 5
+at_most "its size, bytes" "$(stat -c %s report.html)" 15000000
 finish
