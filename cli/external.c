@@ -103,10 +103,8 @@ cs_status cli_run_external(const cli_context *cli, const search_problem *problem
 done:
     cli_channel_destroy(lines);
     ended = finish(&c);
-    if (status == CS_OK && out->unique == 0) {
-        (void)unlink(options->study_path); /* made by this run, and empty */
+    if (status == CS_OK && out->unique == 0)
         status = cs_fail(err, CS_EINVAL, "--agent-command %s: it proposed no design (exit code %d)",
                          cli->args.agent_command, WIFEXITED(ended) ? WEXITSTATUS(ended) : -1);
-    }
     return status;
 }

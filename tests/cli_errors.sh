@@ -111,6 +111,7 @@ expect 0 . run configs/psa/llama3-70b-h100.yaml --out kept --evaluations 20 -q
 before=$(md5sum <kept/study.db)
 expect_error 2 'exists and is not overwritten' run configs/psa/llama3-70b-h100.yaml --out kept --evaluations 20
 [ "$before" = "$(md5sum <kept/study.db)" ] || fail "the existing study was changed"
+expect_error 2 'missing.csv' run configs/psa/llama3-70b-h100.yaml --warm-start missing.csv --out gone
 touch plain
 expect_error 2 'plain' run configs/psa/llama3-70b-h100.yaml --out plain/x --evaluations 20
 expect_error 2 'plain' run configs/psa/llama3-70b-h100.yaml --out plain --evaluations 20
