@@ -49,11 +49,12 @@ static bool grow_ids(html__rows *rows, size_t capacity)
 {
     void *id = rows->id, *status = rows->status, *reason = rows->reason, *knob = rows->knob,
          *point = rows->point;
-    const bool ok = grow_one(&id, capacity, sizeof *rows->id) &
-                    grow_one(&status, capacity, sizeof *rows->status) &
-                    grow_one(&reason, capacity, sizeof *rows->reason) &
-                    grow_one(&knob, capacity * rows->n_knobs, sizeof *rows->knob) &
-                    grow_one(&point, capacity * rows->n_vars, sizeof *rows->point);
+    bool ok = grow_one(&id, capacity, sizeof *rows->id);
+
+    ok = grow_one(&status, capacity, sizeof *rows->status) && ok;
+    ok = grow_one(&reason, capacity, sizeof *rows->reason) && ok;
+    ok = grow_one(&knob, capacity * rows->n_knobs, sizeof *rows->knob) && ok;
+    ok = grow_one(&point, capacity * rows->n_vars, sizeof *rows->point) && ok;
 
     rows->id = id;
     rows->status = status;

@@ -205,7 +205,7 @@ cs_status html__importance_json(const html__rows *rows, cs_json **out, cs_error 
 
     CS_TRY(allocate(&m, err));
     for (size_t i = 0; i < rows->n; i++)
-        m.feasible += isfinite(rows->key[i]);
+        m.feasible += isfinite(rows->key[i]) ? 1 : 0;
     if (m.feasible >= LEAST_TRIALS && rows->n_knobs > 0) {
         CS_TRY(fit(&m, object, err));
     } else {
