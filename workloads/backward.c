@@ -12,27 +12,6 @@
  * et al. 2022). */
 #define FLASH_SECOND_SCORES 0.5
 
-/* Layout a tensor's gradient is brought to before its producer's backward: partial sums in forward
- * have whole gradients. */
-static wl__layout dual(wl__layout layout)
-{
-    for (size_t a = 0; a < WL__AXES; a++)
-        if (layout.at[a] == WL__PARTIAL)
-            layout.at[a] = WL__WHOLE;
-    return layout;
-}
-
-/* Layout in which an operator yields the gradient of operand i. */
-static wl__layout gradient_layout(const wl__plan *plan, size_t i)
-{
-    wl__layout layout = dual(plan->need[i]);
-
-    for (size_t a = 0; a < WL__AXES; a++)
-        if (plan->split[a] >= 0 && layout.at[a] == WL__WHOLE)
-            layout.at[a] = WL__PARTIAL;
-    return layout;
-}
-
 static bool dropped(const wl__build *b, int16_t tensor)
 {
     return b->block->tensor[tensor].producer >= 0 && !b->saved[tensor];
@@ -45,7 +24,7 @@ int16_t wl__operand(wl__build *b, int16_t tensor)
     if (dropped(b, tensor) && b->block->op[b->block->tensor[tensor].producer].kernel->cheap)
         wl__forward_op(b, (size_t)b->block->tensor[tensor].producer);
     if (b->of[tensor] < 0)
-        b->of[tensor] = wl__value_add(b, tensor, b->keep[tensor]);
+        b->of[tensor] = wl__value_add(b, tensor, b->layouts->keep[tensor]);
     return b->of[tensor];
 }
 
@@ -54,17 +33,15 @@ static void flush(wl__build *b)
     for (size_t i = 0; i < b->n_pending; i++) {
         const wl__op *op = &b->block->op[b->pending[i].op];
         const wl__plan *plan = &b->plan[b->pending[i].op];
-        const size_t weight = (size_t)b->pending[i].operand;
-        const wl__tensor *w = &b->block->tensor[op->in[weight]];
         wl_item item = {.kind = WL_COMPUTE, .weight_gradient = true, .op = b->pending[i].op};
 
-        item.memory_bytes = wl__result_bytes(b, op, plan) + wl__operand_bytes(b, op, plan, 0) +
-                            wl__elements(b, w, plan->need[weight]) * b->bytes.gradient;
+        item.memory_bytes =
+            plan->out_bytes + plan->bytes[0] + plan->elements[1] * b->bytes.gradient;
         if (op->n_in > 2) /* the bias gradient sums the same rows */
-            item.memory_bytes += wl__result_bytes(b, op, plan);
-        item.m = b->pending[i].m;
-        item.n = b->pending[i].n;
-        item.k = b->pending[i].k;
+            item.memory_bytes += plan->out_bytes;
+        item.m = plan->k;
+        item.n = plan->n;
+        item.k = plan->m;
         wl__item_flops(b, op, 1.0, 0.0, &item);
         wl__item_dep(b, &item, b->pending[i].gradient);
         wl__item_dep(b, &item, b->pending[i].input);
@@ -77,7 +54,7 @@ static void flush(wl__build *b)
 static wl__layout keep_partial(const wl__build *b, int16_t op, wl__layout from, wl__layout to)
 {
     for (size_t a = 0; a < WL__AXES; a++)
-        if (op >= 0 && b->block->op[op].kernel->linear && b->plan[op].split[a] < 0 &&
+        if (op >= 0 && b->block->op[op].kernel->linear && b->plan[op].at->split[a] < 0 &&
             from.at[a] == WL__PARTIAL)
             to.at[a] = WL__PARTIAL;
     return to;
@@ -87,7 +64,7 @@ static wl__layout keep_partial(const wl__build *b, int16_t op, wl__layout from, 
 static void finish(wl__build *b, int16_t t, int16_t op)
 {
     int16_t sum = -1;
-    wl__layout to = dual(b->home[t]);
+    wl__layout to = b->layouts->whole[t];
 
     if (b->n_contributions[t] == 1)
         to = keep_partial(b, b->block->tensor[t].producer, b->value[b->contribution[t][0]].layout,
@@ -120,7 +97,7 @@ static void contribute(wl__build *b, int16_t t, int16_t value, int16_t item, int
     if (i < b->n_contributions[t]) {
         if (item >= 0)
             b->item[item].memory_bytes +=
-                wl__elements(b, tensor, b->value[value].layout) * wl__element_bytes(b, tensor);
+                wl__elements(b, t, b->value[value].layout) * wl__element_bytes(b, t);
         value = wl__merge(b, b->contribution[t][i], value);
     } else {
         b->n_contributions[t]++;
@@ -141,20 +118,15 @@ static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_
 {
     const wl__op *op = &b->block->op[o];
     const wl__plan *plan = &b->plan[o];
-    const wl__tensor *x = &b->block->tensor[op->in[to]];
     wl_item item = {.kind = WL_COMPUTE, .op = o};
-    const wl__layout layout = gradient_layout(plan, to);
+    const wl__layout layout = plan->at->gradient[to];
     int16_t value, index;
 
-    item.memory_bytes = wl__result_bytes(b, op, plan) + wl__operand_bytes(b, op, plan, 1 - to) +
-                        wl__elements(b, x, layout) * wl__element_bytes(b, x);
-    wl__gemm_shape(b, op, plan, &item);
-    if (to == 0) { /* dX: contraction and columns change places */
-        const double n = item.n;
-
-        item.n = item.k;
-        item.k = n;
-    }
+    item.memory_bytes = plan->out_bytes + plan->bytes[1 - to] +
+                        wl__elements(b, op->in[to], layout) * wl__element_bytes(b, op->in[to]);
+    item.m = plan->m;
+    item.n = to == 0 ? plan->k : plan->n; /* dX: contraction and columns change places */
+    item.k = to == 0 ? plan->n : plan->k;
     wl__item_flops(b, op, 1.0, 0.0, &item);
     wl__item_dep(b, &item, g);
     wl__item_dep(b, &item, other);
@@ -173,19 +145,12 @@ static void einsum_backward(wl__build *b, int16_t o, int16_t g)
     const bool weight = b->block->tensor[op->in[1]].parameter;
     const bool data = b->block->tensor[op->in[0]].needs_gradient;
     /* the saved operand is gathered first, beside dX */
-    const int16_t x = wl__convert(b, wl__operand(b, op->in[0]), plan->need[0], o);
+    const int16_t x = wl__convert(b, wl__operand(b, op->in[0]), plan->at->need[0], o);
 
     if (weight) {
-        wl_item shape = {0};
-
-        wl__gemm_shape(b, op, plan, &shape);
         b->pending[b->n_pending].op = o;
         b->pending[b->n_pending].gradient = g;
-        b->pending[b->n_pending].operand = 1;
-        b->pending[b->n_pending].input = x;
-        b->pending[b->n_pending].m = shape.k;
-        b->pending[b->n_pending].n = shape.n;
-        b->pending[b->n_pending++].k = shape.m;
+        b->pending[b->n_pending++].input = x;
         if (data)
             einsum_operand(b, o, g, 0, -1);
         else
@@ -193,7 +158,7 @@ static void einsum_backward(wl__build *b, int16_t o, int16_t g)
         return;
     }
     if (data)
-        einsum_operand(b, o, g, 0, wl__convert(b, wl__operand(b, op->in[1]), plan->need[1], o));
+        einsum_operand(b, o, g, 0, wl__convert(b, wl__operand(b, op->in[1]), plan->at->need[1], o));
     if (b->block->tensor[op->in[1]].needs_gradient)
         einsum_operand(b, o, g, 1, x);
 }
@@ -205,14 +170,13 @@ static void pass_through_backward(wl__build *b, int16_t o, int16_t g)
     const wl__op *op = &b->block->op[o];
     const wl__plan *plan = &b->plan[o];
     const bool mask = wl__has_mask(b, op);
-    const double bytes = wl__result_bytes(b, op, plan);
+    const double bytes = plan->out_bytes;
     wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
     int16_t branch = g;
 
     item.memory_bytes = bytes;
     if (mask)
-        item.memory_bytes +=
-            bytes + wl__elements(b, &b->block->tensor[op->out], plan->out); /* 1-byte mask */
+        item.memory_bytes += bytes + plan->out_elements; /* 1-byte mask */
     wl__item_dep(b, &item, g);
     if (mask || op->n_data < op->n_in) {
         const int16_t index = wl__emit(b, &item);
@@ -232,25 +196,25 @@ static void kernel_reads(wl__build *b, int16_t o, wl_item *item, int16_t *values
     const wl__op *op = &b->block->op[o];
     const wl__plan *plan = &b->plan[o];
 
-    item->memory_bytes = wl__result_bytes(b, op, plan);
+    item->memory_bytes = plan->out_bytes;
     for (size_t i = 0; i < op->n_in; i++) {
         const bool data = i < op->n_data;
 
         if (!data) {
-            item->memory_bytes += wl__operand_bytes(b, op, plan, i);
-            item->memory_bytes += wl__elements(b, &b->block->tensor[op->in[i]], plan->need[i]) *
-                                  (op->kernel->lookup ? 0.0 : b->bytes.gradient);
+            item->memory_bytes += plan->bytes[i];
+            item->memory_bytes +=
+                plan->elements[i] * (op->kernel->lookup ? 0.0 : b->bytes.gradient);
             continue;
         }
-        item->memory_bytes += wl__operand_bytes(b, op, plan, i);
+        item->memory_bytes += plan->bytes[i];
         if ((op->kernel->saves >> i & 1) != 0) {
-            wl__layout need = plan->need[i];
+            wl__layout need = plan->at->need[i];
 
             values[i] = wl__operand(b, op->in[i]);
             if (wl__rings(b, op) && i > 0)
                 need.at[WL_SP] = b->value[values[i]].layout.at[WL_SP];
-            values[i] = wl__convert(b, values[i], dual(need), o);
-            item->memory_bytes += wl__operand_bytes(b, op, plan, i);
+            values[i] = wl__convert(b, values[i], wl__resolved(need), o);
+            item->memory_bytes += plan->bytes[i];
             wl__item_dep(b, item, values[i]);
         }
     }
@@ -265,7 +229,7 @@ static void attention_cost(wl__build *b, int16_t o, wl_item *item)
         wl__item_flops(b, op, 2.0, 0.0, item);
         return;
     }
-    item->memory_bytes += wl__result_bytes(b, op, plan); /* the saved result */
+    item->memory_bytes += plan->out_bytes; /* the saved result */
     wl__item_flops(b, op, 2.0, FLASH_SECOND_SCORES, item);
 }
 
@@ -303,12 +267,12 @@ static void kernel_backward(wl__build *b, int16_t o, int16_t g)
     if (ring >= 0) /* dK and dV travel the ring as well */
         ring = wl__ring_emit(b, op, plan, WL_REDUCE_SCATTER, values);
     for (size_t i = 0; i < op->n_data; i++) {
-        wl__layout layout = gradient_layout(plan, i);
+        wl__layout layout = plan->at->gradient[i];
         int16_t value;
 
         layout = keep_partial(b, o, b->value[g].layout, layout);
         if (ring >= 0 && i > 0)
-            layout.at[WL_SP] = b->home[op->in[i]].at[WL_SP];
+            layout.at[WL_SP] = b->layouts->home[op->in[i]].at[WL_SP];
         value = wl__value_add(b, op->in[i], layout);
         wl__value_dep(b, value, index);
         if (ring >= 0 && i > 0)
@@ -324,11 +288,11 @@ static void loss_backward(wl__build *b, int16_t o)
     wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
     int16_t value, index;
 
-    item.memory_bytes = 2.0 * wl__operand_bytes(b, op, plan, 0);
+    item.memory_bytes = 2.0 * plan->bytes[0];
     item.dep[item.n_deps++] = WL_DEP_INPUT;
     wl__item_dep(b, &item, wl__operand(b, op->in[0]));
     index = wl__emit(b, &item);
-    value = wl__value_add(b, op->in[0], plan->need[0]);
+    value = wl__value_add(b, op->in[0], plan->at->need[0]);
     wl__value_dep(b, value, index);
     contribute(b, op->in[0], value, index, o);
 }
@@ -345,7 +309,8 @@ static void op_backward(wl__build *b, int16_t o)
     if (op->out < 0 || b->grad[op->out] < 0)
         return;
     g = b->grad[op->out];
-    g = wl__convert(b, g, keep_partial(b, o, b->value[g].layout, dual(b->plan[o].out)), o);
+    g = wl__convert(b, g, keep_partial(b, o, b->value[g].layout, wl__resolved(b->plan[o].at->out)),
+                    o);
     if (op->kernel == &wl__einsum)
         einsum_backward(b, o, g);
     else if (op->kernel->pass_through)
@@ -360,7 +325,7 @@ static wl__layout keep_partial_of(const wl__build *b, int16_t value, wl__layout 
     const int16_t t = b->value[value].tensor;
 
     for (size_t a = 0; a < WL__AXES; a++)
-        if (b->home[t].at[a] == WL__PARTIAL)
+        if (b->layouts->home[t].at[a] == WL__PARTIAL)
             to.at[a] = WL__PARTIAL;
     return to;
 }
@@ -371,7 +336,7 @@ static void recompute_all(wl__build *b)
 {
     for (size_t t = 0; t < b->block->n_tensors; t++)
         if (!b->block->tensor[t].parameter && b->block->tensor[t].producer < 0)
-            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t]);
+            b->of[t] = wl__value_add(b, (int16_t)t, b->layouts->home[t]);
     for (size_t o = 0; o < b->block->n_ops; o++)
         wl__forward_op(b, o);
     for (size_t t = 0; t < b->block->n_tensors; t++) {
@@ -380,9 +345,10 @@ static void recompute_all(wl__build *b)
         if (old < 0)
             continue;
         if (b->wanted[t]) /* the conversions its consumers made */
-            old = wl__convert(b, wl__convert(b, old, keep_partial_of(b, old, b->home[t]), 0),
-                              keep_partial_of(b, old, b->keep[t]), 0);
-        b->of[t] = wl__value_add(b, (int16_t)t, b->keep[t]);
+            old =
+                wl__convert(b, wl__convert(b, old, keep_partial_of(b, old, b->layouts->home[t]), 0),
+                            keep_partial_of(b, old, b->layouts->keep[t]), 0);
+        b->of[t] = wl__value_add(b, (int16_t)t, b->layouts->keep[t]);
         for (size_t i = 0; i < b->value[old].n_deps; i++)
             wl__value_dep(b, b->of[t], b->value[old].dep[i]);
     }
@@ -408,7 +374,7 @@ static void uses_count(wl__build *b)
 
 static wl__layout stream_of(const wl__build *b, int16_t t)
 {
-    wl__layout layout = b->stream;
+    wl__layout layout = b->layouts->stream;
 
     for (size_t a = 0; a < WL__AXES; a++)
         if (layout.at[a] >= 0 && (b->block->tensor[t].mask >> layout.at[a] & 1) == 0)
@@ -432,6 +398,7 @@ void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
 {
     const bool every = b->config->sharding >= WL_SHARD_GRADIENTS;
     int16_t output = -1;
+    size_t before;
 
     wl__pass_begin(b);
     if (b->recompute && b->config->recompute == WL_RECOMPUTE_FULL)
@@ -445,10 +412,10 @@ void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
         output = wl__convert(b, b->grad[b->block->input], stream_of(b, b->block->input), 0);
     if (every)
         wl__reductions(b);
-    *plain = wl__pass_end(b, output);
-    *last = *plain;
-    if (!every) {
+    before = b->n_items;
+    if (!every)
         wl__reductions(b);
-        *last = wl__pass_end(b, output);
-    }
+    *last = *plain = wl__pass_end(b, output);
+    if (plain->n > 0)
+        plain->n = before;
 }

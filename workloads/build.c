@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Bytes of an element: weights, activations, operands of GEMMs, gradients, optimizer state.  fp32
  * weights are their own master copy; fp8 keeps fp32 master weights and 16-bit gradients. */
@@ -35,6 +34,7 @@ static void sizes_fill(wl__build *b, double sequence)
     slots = b->batch * sequence * top_k / experts;
     b->touched = 1.0 - pow(1.0 - top_k / experts,
                            b->batch * sequence / (double)(b->axis[WL_DP] * b->axis[WL_SP]));
+    b->narrow = 0;
     for (size_t d = 0; d < b->model->n_dims; d++) {
         const wl__dim *dim = &b->model->dim[d];
         const bool batch = dim->role == WL__BATCH, text = dim->role == WL__SEQUENCE;
@@ -47,7 +47,10 @@ static void sizes_fill(wl__build *b, double sequence)
             b->size[d] = padded_vocabulary(dim->size, b->config->tp);
         if (dim->role == WL__CAPACITY)
             b->size[d] *= b->capacity * b->imbalance;
+        if (dim->role == WL__KV_HEADS && dim->size < b->config->tp)
+            b->narrow |= UINT64_C(1) << d;
     }
+    b->padded = b->model->of_role[WL__VOCABULARY] | b->model->of_role[WL__CAPACITY];
 }
 
 /* Mesh, sizes and switches for a block.  In inference the head works on the last token only, and
@@ -65,7 +68,10 @@ void wl__enter(wl__build *b, const wl__block *block, bool recompute)
     b->axis[WL_DP] = c->dp / c->ep;
     b->axis[WL_PP] = c->pp;
     b->tp_sequence = c->tp_sequence != 0 && !one;
-    sizes_fill(b, one ? 1.0 : (double)b->workload->sequence);
+    if (!b->sized || b->one_token != one)
+        sizes_fill(b, one ? 1.0 : (double)b->workload->sequence);
+    b->sized = true;
+    b->one_token = one;
     wl__plan_block(b);
     wl__liveness(b);
     wl__parameters_of(b, &b->parameters);
@@ -85,7 +91,7 @@ wl__build *wl__build_create(const wl_workload *workload, const wl_config *config
     if (config->gradients_fp32 != 0)
         b->bytes.gradient = 4;
     b->training = workload->mode == WL_TRAIN;
-    b->failed = false;
+    b->failed = b->sized = false;
     b->ring = config->cp_form == WL_CP_RING;
     b->batch = (double)(config->micro_batch * config->dp);
     b->npus = (double)(config->tp * config->sp * config->dp);

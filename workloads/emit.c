@@ -4,8 +4,6 @@
  * emits the collective of DESIGN 5.1 and is shared within the pass. */
 #include "workloads/workload_private.h"
 
-#include <string.h>
-
 void wl__pass_begin(wl__build *b)
 {
     b->n_items = b->n_values = b->n_pending = 0;
@@ -39,7 +37,7 @@ int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout)
     value = &b->value[b->n_values];
     value->layout = layout;
     value->tensor = tensor;
-    value->source = -1;
+    value->converted = value->next = -1;
     value->n_deps = 0;
     return (int16_t)b->n_values++;
 }
@@ -77,12 +75,6 @@ void wl__item_dep(wl__build *b, wl_item *item, int16_t value)
     v = &b->value[value];
     for (size_t i = 0; i < v->n_deps; i++)
         dep_add(b, item->dep, &item->n_deps, v->dep[i]);
-}
-
-/* Bytes of an element: logits are fp32, also where only their gradient is meant. */
-double wl__element_bytes(const wl__build *b, const wl__tensor *tensor)
-{
-    return tensor->fp32 ? 4.0 : b->bytes.activation;
 }
 
 /* One change of layout on one axis. */
@@ -133,23 +125,24 @@ static bool step_next(const wl__layout *from, const wl__layout *to, step *best)
 
 static int16_t converted(const wl__build *b, int16_t source, wl__layout layout)
 {
-    for (size_t v = (size_t)source + 1; v < b->n_values; v++)
-        if (b->value[v].source == source && wl__layout_equal(b->value[v].layout, layout))
-            return (int16_t)v;
-    return -1;
+    int16_t v = b->value[source].converted;
+
+    while (v >= 0 && !wl__layout_equal(b->value[v].layout, layout))
+        v = b->value[v].next;
+    return v;
 }
 
 static int16_t step_emit(wl__build *b, int16_t value, const step *s, int8_t to, int16_t op)
 {
-    const wl__tensor *tensor = &b->block->tensor[b->value[value].tensor];
-    const double element = wl__element_bytes(b, tensor);
+    const int16_t tensor = b->value[value].tensor;
     wl__layout layout = b->value[value].layout;
-    const double before = wl__elements(b, tensor, layout);
+    const wl__layout before = layout;
     int16_t next;
 
     layout.at[s->axis] = to;
-    next = wl__value_add(b, b->value[value].tensor, layout);
-    b->value[next].source = value;
+    next = wl__value_add(b, tensor, layout);
+    b->value[next].next = b->value[value].converted;
+    b->value[value].converted = next;
     if (s->free) {
         for (size_t i = 0; i < b->value[value].n_deps; i++)
             wl__value_dep(b, next, b->value[value].dep[i]);
@@ -161,15 +154,15 @@ static int16_t step_emit(wl__build *b, int16_t value, const step *s, int8_t to, 
                         .op = op,
                         .precision = b->bytes.arithmetic};
 
-        item.bytes =
-            element * (s->type == WL_ALL_GATHER ? wl__elements(b, tensor, layout) : before);
+        item.bytes = wl__element_bytes(b, tensor) *
+                     wl__elements(b, tensor, s->type == WL_ALL_GATHER ? layout : before);
         wl__item_dep(b, &item, value);
         wl__value_dep(b, next, wl__emit(b, &item));
     }
     return next;
 }
 
-int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op)
+int16_t wl__convert_steps(wl__build *b, int16_t value, wl__layout to, int16_t op)
 {
     step s = {0};
 

@@ -7,36 +7,6 @@
  * softmax and dropout with its 1-byte mask, read by the product with V. */
 #define SCORE_BYTES_FORWARD 13.0
 
-static double local(const wl__build *b, const wl__plan *plan, uint8_t dim)
-{
-    double n = b->size[dim];
-
-    for (size_t a = 0; a < WL__AXES; a++)
-        if (plan->split[a] == (int8_t)dim)
-            n /= wl__factor(b, a, (int8_t)dim);
-    return n;
-}
-
-/* GEMM shape on one NPU: rows, columns, contraction; dimensions in all three are a batch. */
-void wl__gemm_shape(const wl__build *b, const wl__op *op, const wl__plan *plan, wl_item *item)
-{
-    const uint64_t x = b->block->tensor[op->in[0]].mask, w = b->block->tensor[op->in[1]].mask;
-    const uint64_t y = b->block->tensor[op->out].mask;
-
-    item->m = item->n = item->k = 1.0;
-    for (size_t l = 0; l < op->n_loops; l++) {
-        const uint64_t bit = UINT64_C(1) << op->loop[l];
-        const double n = local(b, plan, op->loop[l]);
-
-        if ((y & bit) == 0)
-            item->k *= n;
-        else if ((x & bit) == 0)
-            item->n *= n;
-        else if ((w & bit) == 0)
-            item->m *= n;
-    }
-}
-
 void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item)
 {
     const wl__plan *plan = &b->plan[op - b->block->op];
@@ -60,53 +30,6 @@ void wl__item_flops(wl__build *b, const wl__op *op, double times, double second,
     item->precision = op->kernel == &wl__einsum ? b->bytes.arithmetic : b->bytes.vector;
 }
 
-double wl__scores(const wl__build *b, const wl__op *op, const wl__plan *plan)
-{
-    const wl__tensor *q = &b->block->tensor[op->in[0]];
-    double n = b->keys / plan->divisor;
-
-    for (size_t i = 0; i + 1 < q->rank; i++)
-        n *= b->size[q->dim[i]];
-    return n;
-}
-
-static double cache_bytes(const wl__build *b, const wl__op *op)
-{
-    double n = 0.0;
-
-    for (size_t i = 0; i < op->n_cache; i++)
-        n += wl__elements(b, &b->block->tensor[op->cache[i]], b->home[op->cache[i]]);
-    return n * b->keys / b->cache_parts * b->bytes.activation;
-}
-
-double wl__operand_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan, size_t i)
-{
-    const wl__tensor *tensor = &b->block->tensor[op->in[i]];
-    const double n = wl__elements(b, tensor, plan->need[i]);
-
-    if (op->kernel->keys && i > 0 && b->workload->mode == WL_DECODE)
-        return i == 1 ? cache_bytes(b, op) : 0.0;
-    if (tensor->parameter) /* experts without a token are not read */
-        return op->kernel->lookup
-                   ? 0.0
-                   : n * b->bytes.weight * (op->class == WL__CLASS_EXPERT ? b->touched : 1.0);
-    if (tensor->fp32)
-        return n * 4.0;
-    return n * (op->kernel == &wl__einsum ? b->bytes.gemm : b->bytes.activation);
-}
-
-double wl__result_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan)
-{
-    const wl__tensor *tensor;
-
-    if (op->out < 0)
-        return 0.0;
-    tensor = &b->block->tensor[op->out];
-    /* a lookup reads as many rows as it writes */
-    return wl__elements(b, tensor, plan->out) * wl__element_bytes(b, tensor) *
-           (op->kernel->lookup ? 2.0 : 1.0);
-}
-
 bool wl__rings(const wl__build *b, const wl__op *op)
 {
     return op->kernel->keys && b->ring && b->axis[WL_SP] > 1;
@@ -126,7 +49,7 @@ int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_c
                     .op = (int16_t)(op - b->block->op)};
 
     for (size_t i = 1; i < op->n_data; i++) {
-        item.bytes += wl__operand_bytes(b, op, plan, i);
+        item.bytes += plan->bytes[i];
         wl__item_dep(b, &item, values[i]);
     }
     return wl__emit(b, &item);
@@ -137,7 +60,7 @@ static int16_t operand_convert(wl__build *b, const wl__op *op, const wl__plan *p
                                bool *merged)
 {
     int16_t value = wl__operand(b, op->in[i]);
-    wl__layout need = plan->need[i], home = b->home[op->in[i]];
+    wl__layout need = plan->at->need[i], home = b->layouts->home[op->in[i]];
 
     if (wl__rings(b, op) && i > 0)
         need.at[WL_SP] = b->value[value].layout.at[WL_SP];
@@ -163,10 +86,8 @@ static int16_t operand_convert(wl__build *b, const wl__op *op, const wl__plan *p
 /* All-reduce inside a kernel whose reduced dimension is split (statistics, never the tensor). */
 static void inner_collective(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t result)
 {
-    const wl__tensor *x = &b->block->tensor[op->in[0]];
-
     for (size_t a = 0; a < WL__AXES; a++) {
-        const int8_t dim = plan->split[a];
+        const int8_t dim = plan->at->split[a];
         wl_item item = {.kind = WL_COMM,
                         .collective = WL_ALL_REDUCE,
                         .group = WL_GROUP(a),
@@ -175,7 +96,7 @@ static void inner_collective(wl__build *b, const wl__op *op, const wl__plan *pla
 
         if (dim < 0 || b->model->dim[dim].role != op->kernel->inner_role)
             continue;
-        item.bytes = 4.0 * op->kernel->inner_floats * wl__elements(b, x, plan->need[0]) /
+        item.bytes = 4.0 * op->kernel->inner_floats * plan->elements[0] /
                      (b->size[dim] / wl__factor(b, a, dim));
         if (op->kernel->inner_role == WL__SEQUENCE) { /* the state carried along the sequence */
             const wl__tensor *state = &b->block->tensor[op->in[op->n_data - 1]];
@@ -198,7 +119,7 @@ static void combine_cache(wl__build *b, const wl__op *op, const wl__plan *plan, 
 
     if (!op->kernel->keys || b->cache_parts <= 1.0)
         return;
-    item.bytes = 4.0 * wl__elements(b, &b->block->tensor[op->out], plan->out);
+    item.bytes = 4.0 * plan->out_elements;
     wl__item_dep(b, &item, result);
     wl__value_dep(b, result, wl__emit(b, &item));
 }
@@ -206,8 +127,8 @@ static void combine_cache(wl__build *b, const wl__op *op, const wl__plan *plan, 
 static int16_t result_value(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t item)
 {
     const wl__layout whole = {{WL__WHOLE, WL__WHOLE, WL__WHOLE, WL__WHOLE}};
-    const int16_t value =
-        op->out >= 0 ? wl__value_add(b, op->out, plan->out) : wl__value_add(b, op->in[0], whole);
+    const int16_t value = op->out >= 0 ? wl__value_add(b, op->out, plan->at->out)
+                                       : wl__value_add(b, op->in[0], whole);
 
     wl__value_dep(b, value, item);
     return value;
@@ -222,7 +143,7 @@ void wl__forward_op(wl__build *b, size_t o)
     wl_item item = {.kind = WL_COMPUTE, .op = (int16_t)o, .axis = WL_TP};
 
     for (size_t i = 0; i < op->n_in; i++) {
-        item.memory_bytes += wl__operand_bytes(b, op, plan, i);
+        item.memory_bytes += plan->bytes[i];
         if (i < op->n_data && !merged[i]) {
             values[i] = operand_convert(b, op, plan, i, merged);
             wl__item_dep(b, &item, values[i]);
@@ -230,11 +151,14 @@ void wl__forward_op(wl__build *b, size_t o)
     }
     if (op->n_data < op->n_in && b->config->sharding == WL_SHARD_WEIGHTS)
         item.dep[item.n_deps < WL_MAX_DEPS ? item.n_deps++ : WL_MAX_DEPS - 1] = WL_DEP_WEIGHTS;
-    item.memory_bytes += wl__result_bytes(b, op, plan);
+    item.memory_bytes += plan->out_bytes;
     if (op->kernel->keys && b->config->attention == WL_ATTENTION_GPT2022)
         item.memory_bytes += SCORE_BYTES_FORWARD * wl__scores(b, op, plan);
-    if (op->kernel == &wl__einsum)
-        wl__gemm_shape(b, op, plan, &item);
+    if (op->kernel == &wl__einsum) {
+        item.m = plan->m;
+        item.n = plan->n;
+        item.k = plan->k;
+    }
     wl__item_flops(b, op, 1.0, 0.0, &item);
     if (wl__rings(b, op))
         ring = wl__ring_emit(b, op, plan, WL_ALL_GATHER, values);
@@ -247,8 +171,8 @@ void wl__forward_op(wl__build *b, size_t o)
     if (op->out >= 0) {
         b->of[op->out] = result;
         /* a partial sum is kept as its first consumer resolves it */
-        if (!wl__layout_equal(plan->out, b->home[op->out]) && o + 1 == b->block->n_ops)
-            b->of[op->out] = wl__convert(b, result, b->home[op->out], (int16_t)o);
+        if (!wl__layout_equal(plan->at->out, b->layouts->home[op->out]) && o + 1 == b->block->n_ops)
+            b->of[op->out] = wl__convert(b, result, b->layouts->home[op->out], (int16_t)o);
     } else {
         b->loss = result;
     }
@@ -261,14 +185,14 @@ wl_pass wl__forward(wl__build *b)
     wl__pass_begin(b);
     for (size_t t = 0; t < b->block->n_tensors; t++)
         if (!b->block->tensor[t].parameter && b->block->tensor[t].producer < 0) {
-            b->of[t] = wl__value_add(b, (int16_t)t, b->home[t]);
+            b->of[t] = wl__value_add(b, (int16_t)t, b->layouts->home[t]);
             wl__value_dep(b, b->of[t], WL_DEP_INPUT);
         }
     for (size_t o = 0; o < b->block->n_ops; o++)
         wl__forward_op(b, o);
     output = b->loss;
     if (b->block->output >= 0) {
-        wl__layout stream = b->stream;
+        wl__layout stream = b->layouts->stream;
         const wl__tensor *tensor = &b->block->tensor[b->block->output];
 
         for (size_t a = 0; a < WL__AXES; a++)

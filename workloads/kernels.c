@@ -107,16 +107,6 @@ const wl__kernel *wl__kernel_find(const char *name, const char **nearest)
     return NULL;
 }
 
-static uint64_t dims_of_role(const wl_model *model, int32_t role)
-{
-    uint64_t mask = 0;
-
-    for (size_t d = 0; d < model->n_dims; d++)
-        if (model->dim[d].role == role)
-            mask |= UINT64_C(1) << d;
-    return mask;
-}
-
 int32_t wl__op_class(const wl_model *model, const wl__op *op)
 {
     static const struct {
@@ -125,12 +115,12 @@ int32_t wl__op_class(const wl_model *model, const wl__op *op)
                    {WL__KV_HEADS, WL__CLASS_HEADS},
                    {WL__FFN, WL__CLASS_FFN},
                    {WL__VOCABULARY, WL__CLASS_VOCABULARY}};
-    const uint64_t slots = dims_of_role(model, WL__CAPACITY);
+    const uint64_t slots = model->of_role[WL__CAPACITY];
 
     if ((op->loops & slots) != 0 && !op->kernel->aligned)
         return WL__CLASS_EXPERT;
     for (size_t i = 0; i < CS_COUNT(by_role); i++)
-        if ((op->loops & dims_of_role(model, by_role[i].role)) != 0)
+        if ((op->loops & model->of_role[by_role[i].role]) != 0)
             return by_role[i].class;
     return WL__CLASS_POINTWISE;
 }

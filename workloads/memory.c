@@ -67,7 +67,7 @@ static double kept_bytes(const wl__build *b, int16_t t)
             gemm_only = false;
     if (gemm_only && !tensor->fp32)
         element = fmin(element, b->bytes.gemm);
-    return wl__elements(b, tensor, b->keep[t]) * element;
+    return wl__elements(b, t, b->layouts->keep[t]) * element;
 }
 
 /* Masks and scores, or the fp32 log-sum-exp of flash attention's rows. */
@@ -76,7 +76,7 @@ static double extra_saved(const wl__build *b, size_t o)
     const wl__op *op = &b->block->op[o];
 
     if (wl__has_mask(b, op))
-        return wl__elements(b, &b->block->tensor[op->out], b->plan[o].out);
+        return b->plan[o].out_elements;
     if (!op->kernel->keys)
         return 0.0;
     if (unfused(b))
@@ -84,7 +84,7 @@ static double extra_saved(const wl__build *b, size_t o)
     return 4.0 * wl__scores(b, op, &b->plan[o]) / b->keys;
 }
 
-static double saved_bytes(const wl__build *b)
+static double saved_bytes(const wl__build *b, const double *extra)
 {
     double bytes = 0.0;
 
@@ -92,7 +92,7 @@ static double saved_bytes(const wl__build *b)
         if (b->saved[t] && ((int16_t)t == b->block->input || b->block->tensor[t].producer >= 0))
             bytes += b->kept[t];
     for (size_t o = 0; !full(b) && o < b->block->n_ops; o++)
-        bytes += extra_saved(b, o);
+        bytes += extra[o];
     return bytes;
 }
 
@@ -105,93 +105,93 @@ static double converted_bytes(const wl__build *b, size_t o)
     for (size_t i = 0; i < op->n_data; i++)
         if (wl__rings(b, op) && i > 0) /* the chunk at work and the one arriving */
             bytes += 2.0 * b->plain[op->in[i]];
-        else if (!wl__layout_equal(b->plan[o].need[i], b->home[op->in[i]]))
-            bytes += wl__elements(b, &b->block->tensor[op->in[i]], b->plan[o].need[i]) *
-                     wl__element_bytes(b, &b->block->tensor[op->in[i]]);
+        else if (!wl__layout_equal(b->plan[o].at->need[i], b->layouts->home[op->in[i]]))
+            bytes += b->plan[o].elements[i] * wl__element_bytes(b, op->in[i]);
     return bytes;
-}
-
-static double plain_bytes(const wl__build *b, size_t t)
-{
-    wl__layout layout = b->home[t];
-
-    for (size_t a = 0; a < WL__AXES; a++)
-        if (layout.at[a] == WL__PARTIAL)
-            layout.at[a] = WL__WHOLE;
-    return wl__elements(b, &b->block->tensor[t], layout) *
-           wl__element_bytes(b, &b->block->tensor[t]);
 }
 
 void wl__liveness(wl__build *b)
 {
-    for (size_t t = 0; t < b->block->n_tensors; t++)
-        b->wanted[t] = false;
-    for (size_t o = 0; o < b->block->n_ops; o++) {
-        const wl__op *op = &b->block->op[o];
-
-        for (size_t i = 0; i < op->n_data; i++)
-            if ((op->kernel->saves >> i & 1) != 0)
-                b->wanted[op->in[i]] = true;
-        if (op->kernel->saves_result && op->out >= 0 && !unfused(b))
-            b->wanted[op->out] = true;
-    }
     for (size_t t = 0; t < b->block->n_tensors; t++) {
-        const bool activation = !b->block->tensor[t].parameter;
+        const wl__tensor *tensor = &b->block->tensor[t];
 
+        b->wanted[t] = tensor->wanted || (tensor->wanted_result && !unfused(b));
         b->saved[t] = is_saved(b, (int16_t)t);
-        b->plain[t] = activation ? plain_bytes(b, t) : 0.0;
-        b->kept[t] = activation ? kept_bytes(b, (int16_t)t) : 0.0;
+        b->plain[t] = b->kept[t] = 0.0;
+        if (tensor->parameter)
+            continue;
+        b->plain[t] =
+            wl__elements(b, (int16_t)t, b->layouts->whole[t]) * wl__element_bytes(b, (int16_t)t);
+        b->kept[t] = kept_bytes(b, (int16_t)t);
     }
 }
 
-static double forward_peak(const wl__build *b)
+static double forward_peak(const wl__build *b, const double *converted)
 {
     double peak = 0.0;
 
     for (size_t o = 0; o < b->block->n_ops; o++) {
-        double live = converted_bytes(b, o);
+        const wl__op *op = &b->block->op[o];
+        const wl__live *list = &b->block->live[op->live];
+        double live = converted[o];
 
-        for (size_t t = 0; t < b->block->n_tensors; t++) {
-            const wl__tensor *tensor = &b->block->tensor[t];
-
-            if (!tensor->parameter && tensor->producer >= 0 && tensor->producer <= (int16_t)o &&
-                (tensor->last_use >= (int16_t)o || tensor->producer == (int16_t)o) && !b->saved[t])
-                live += b->plain[t];
-        }
-        if (b->block->op[o].kernel->keys && unfused(b) && !b->training)
-            live += 2.0 * wl__scores(b, &b->block->op[o], &b->plan[o]);
+        for (size_t i = 0; i < op->n_live; i++)
+            if ((list[i].why & WL__LIVE_FORWARD) != 0 && !b->saved[list[i].tensor])
+                live += b->plain[list[i].tensor];
+        if (op->kernel->keys && unfused(b) && !b->training)
+            live += 2.0 * wl__scores(b, op, &b->plan[o]);
         peak = fmax(peak, live);
     }
     return peak;
 }
 
-/* At operator o in reverse: gradients between their first consumer (in reverse) and their producer,
- * gathered operands, and what recomputation brought back and still holds.  The loss writes its
- * gradient over the logits. */
-static double backward_peak(const wl__build *b)
+/* Gradients between their first consumer (in reverse) and their producer, and what the operator's
+ * own recomputation brings back. */
+static double backward_live(const wl__build *b, const wl__op *op, double live)
+{
+    const wl__live *list = &b->block->live[op->live];
+
+    for (size_t i = 0; i < op->n_live; i++) {
+        const int16_t t = list[i].tensor;
+
+        if ((list[i].why & WL__LIVE_GRADIENT) != 0)
+            live += b->plain[t];
+        if ((list[i].why & WL__LIVE_AGAIN) != 0 && !b->saved[t] && b->wanted[t])
+            live += b->kept[t];
+    }
+    return live;
+}
+
+/* The same when the whole block was recomputed: it holds all that earlier operators wait for. */
+static double backward_live_full(const wl__build *b, int16_t o, double live)
+{
+    for (size_t t = 0; t < b->block->n_tensors; t++) {
+        const wl__tensor *tensor = &b->block->tensor[t];
+
+        if (tensor->parameter || tensor->fp32 || tensor->producer > o)
+            continue;
+        if (tensor->needs_gradient && (tensor->last_use >= o || (int16_t)t == b->block->output))
+            live += b->plain[t];
+        if (!b->saved[t] && tensor->producer >= 0 && b->wanted[t])
+            live += b->kept[t];
+    }
+    return live;
+}
+
+/* At operator o in reverse: gradients, gathered operands, and what recomputation brought back and
+ * still holds.  The loss writes its gradient over the logits. */
+static double backward_peak(const wl__build *b, const double *converted, const double *extra)
 {
     const bool again = full(b);
     double peak = 0.0;
 
     for (size_t o = b->block->n_ops; o-- > 0;) {
         const wl__op *op = &b->block->op[o];
-        double live = converted_bytes(b, o);
+        double live = converted[o];
 
-        for (size_t t = 0; t < b->block->n_tensors; t++) {
-            const wl__tensor *tensor = &b->block->tensor[t];
-            const bool before = tensor->producer <= (int16_t)o;
-
-            if (tensor->parameter || tensor->fp32)
-                continue;
-            if (tensor->needs_gradient && before &&
-                (tensor->last_use >= (int16_t)o || (int16_t)t == b->block->output))
-                live += b->plain[t];
-            if (!b->saved[t] && before && tensor->producer >= 0 && b->wanted[t] &&
-                (again || tensor->last_use == (int16_t)o))
-                live += b->kept[t];
-        }
+        live = again ? backward_live_full(b, (int16_t)o, live) : backward_live(b, op, live);
         for (size_t e = 0; again && e <= o; e++)
-            live += unfused(b) || b->block->op[e].kernel->keys ? extra_saved(b, e) : 0.0;
+            live += extra[e];
         if (op->kernel->keys && unfused(b) && selective(b))
             live += SCORE_BYTES_SAVED * wl__scores(b, op, &b->plan[o]);
         peak = fmax(peak, live);
@@ -201,7 +201,13 @@ static double backward_peak(const wl__build *b)
 
 void wl__block_memory(wl__build *b, wl_block *out)
 {
-    out->saved_bytes = b->training ? saved_bytes(b) : 0.0;
-    out->forward_peak_bytes = forward_peak(b);
-    out->backward_peak_bytes = b->training ? backward_peak(b) : 0.0;
+    double converted[WL__MAX_OPS], extra[WL__MAX_OPS];
+
+    for (size_t o = 0; o < b->block->n_ops; o++) {
+        converted[o] = converted_bytes(b, o);
+        extra[o] = extra_saved(b, o);
+    }
+    out->saved_bytes = b->training ? saved_bytes(b, extra) : 0.0;
+    out->forward_peak_bytes = forward_peak(b, converted);
+    out->backward_peak_bytes = b->training ? backward_peak(b, converted, extra) : 0.0;
 }

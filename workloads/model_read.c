@@ -62,6 +62,7 @@ static cs_status dims_section(const cs_doc *doc, const cs_node *node, wl_model *
         model->dim[i].name = copy(model, node->key[i]->text);
         if (model->dim[i].name == NULL)
             return out_of_memory(err);
+        model->of_role[model->dim[i].role] |= UINT64_C(1) << i;
         model->n_dims++;
     }
 done:
@@ -291,6 +292,8 @@ static cs_status block_read(const cs_doc *doc, const cs_node *key, const cs_node
     CS_TRY(output_read(doc, node, block, err));
     uses_fill(block);
     CS_TRY(leftovers_check(doc, node, block, err));
+    if (!wl__block_index(model, block))
+        return out_of_memory(err);
 done:
     return status;
 }

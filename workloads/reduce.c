@@ -6,24 +6,14 @@
 
 #include <math.h>
 
-/* Operand position of tensor t in operator op. */
-static size_t position(const wl__op *op, int16_t t)
-{
-    size_t i = 0;
-
-    while (i + 1 < op->n_in && op->in[i] != t)
-        i++;
-    return i;
-}
-
 /* Whether the gradient of a parameter is a partial sum over tp: the axis splits a loop dimension
  * that the parameter lacks.  A bias is added to the reduced result, so it counts only where the
  * result itself is split. */
 static bool partial_over_tp(const wl__plan *plan, const wl__op *op, size_t i)
 {
-    if (plan->split[WL_TP] < 0 || plan->need[i].at[WL_TP] >= 0)
+    if (plan->at->split[WL_TP] < 0 || plan->at->need[i].at[WL_TP] >= 0)
         return false;
-    return !(op->kernel == &wl__einsum && i == 2) || plan->out.at[WL_TP] >= 0;
+    return !(op->kernel == &wl__einsum && i == 2) || plan->at->out.at[WL_TP] >= 0;
 }
 
 static void parameter_add(wl__build *b, int16_t t, wl__parameters *out)
@@ -31,18 +21,16 @@ static void parameter_add(wl__build *b, int16_t t, wl__parameters *out)
     const wl__tensor *tensor = &b->block->tensor[t];
     const wl__op *op = &b->block->op[tensor->first_use];
     const wl__plan *plan = &b->plan[tensor->first_use];
-    const size_t i = position(op, t);
-    const double n = wl__elements(b, tensor, plan->need[i]);
-    const int8_t cut = plan->need[i].at[WL_TP];
+    const size_t i = tensor->position;
+    const double n = plan->elements[i];
+    const int8_t cut = plan->at->need[i].at[WL_TP];
     double exact = n;
-    wl__bucket bucket = WL__DENSE;
+    const bool expert = op->class == WL__CLASS_EXPERT && b->axis[WL_EP] > 1 &&
+                        (tensor->mask & b->model->of_role[WL__EXPERTS]) != 0;
+    const wl__bucket bucket = expert ? WL__EXPERT : WL__DENSE;
 
-    for (size_t d = 0; d < tensor->rank; d++) {
+    for (size_t d = 0; (tensor->mask & b->padded) != 0 && d < tensor->rank; d++)
         exact *= b->exact[tensor->dim[d]] / b->size[tensor->dim[d]];
-        if (b->model->dim[tensor->dim[d]].role == WL__EXPERTS && op->class == WL__CLASS_EXPERT &&
-            b->axis[WL_EP] > 1)
-            bucket = WL__EXPERT;
-    }
     out->used[bucket] += n;
     if (tensor->tie_block >= 0 && b->config->pp == 1)
         return; /* lives in its own block of the same stage */

@@ -3,8 +3,6 @@
  * Spreads the stack over pipeline stages and their virtual chunks. */
 #include "workloads/workload_private.h"
 
-#include <string.h>
-
 void wl__chunk_range(int64_t layers, int64_t chunks, int64_t c, int64_t *first, int64_t *end)
 {
     const int64_t base = layers / chunks, rest = layers % chunks, start = (chunks - rest) / 2;

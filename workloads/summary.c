@@ -4,7 +4,6 @@
 #include "workloads/workload_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static double op_parameters(const wl_model *model, const wl__block *block, size_t o)
 {

@@ -11,6 +11,8 @@
 
 #include "workloads/workload.h"
 
+#include <string.h>
+
 enum {
     WL__MAX_RANK = 8,
     WL__MAX_LOOPS = 12,
@@ -22,7 +24,8 @@ enum {
     WL__MAX_STACK = 64,
     WL__MAX_ITEMS = 640,
     WL__MAX_VALUES = 1200,
-    WL__AXES = 4 /* tp, sp, ep, dp: the axes that cut tensors; pp cuts the stack */
+    WL__AXES = 4, /* tp, sp, ep, dp: the axes that cut tensors; pp cuts the stack */
+    WL__CUTS = 24 /* ways to choose the axes that cut; tp alone, or with tp_sequence */
 };
 
 typedef enum {
@@ -57,6 +60,9 @@ typedef struct {
     bool fp32;                     /* logits */
     int16_t tie_block, tie_tensor; /* parameter that lives elsewhere; -1: here */
     bool tied;                     /* used in two blocks: here and where it is tied to */
+    bool wanted;                   /* some operator keeps it for its backward as an operand, */
+    bool wanted_result;            /* or as its result (unfused attention does not) */
+    uint8_t position;              /* operand of its first use */
     int16_t producer;              /* operator, -1: block input or parameter */
     int16_t first_use, last_use;   /* operators; -1: none */
 } wl__tensor;
@@ -82,6 +88,31 @@ typedef struct {
     double inner_floats; /* fp32 numbers per element of the operand without that dimension */
 } wl__kernel;
 
+/* ---- layouts ---- */
+
+enum { WL__WHOLE = -1, WL__PARTIAL = -2 }; /* else: index of the dimension split */
+typedef struct {
+    int8_t at[WL__AXES];
+} wl__layout;
+
+/* How an operator and its operands lie. */
+typedef struct {
+    int8_t split[WL__AXES]; /* loop dimension, -1: replicated */
+    wl__layout need[WL__MAX_IN];
+    wl__layout gradient[WL__MAX_IN]; /* as the operator yields the operand's gradient */
+    wl__layout out;
+} wl__op_layout;
+
+/* Layouts of a block.  They depend on which axes cut at all, not on how far, so every model holds
+ * them for the WL__CUTS ways. */
+typedef struct {
+    wl__op_layout *op;
+    wl__layout *home;  /* of a tensor once partial sums are resolved */
+    wl__layout *whole; /* the same with the remaining partial sums whole: of its gradient */
+    wl__layout *keep;  /* as saved for backward */
+    wl__layout stream; /* of block inputs and outputs */
+} wl__layouts;
+
 const wl__kernel *wl__kernel_find(const char *name, const char **nearest);
 extern const wl__kernel wl__einsum;
 
@@ -103,11 +134,28 @@ typedef struct {
     int16_t in[WL__MAX_IN];
     int16_t out; /* -1: none */
     uint8_t n_loops, loop[WL__MAX_LOOPS];
+    uint8_t gemm[WL__MAX_LOOPS];   /* wl__gemm: what a loop of an einsum counts as */
     uint64_t loops, operand_loops; /* masks: all, of operands only */
+    uint64_t sizes;                /* loops, and dimensions of cached tensors */
     bool causal;
     uint8_t n_cache;
-    int16_t cache[4]; /* attention: tensors kept as KV cache */
+    int16_t cache[4];      /* attention: tensors kept as KV cache */
+    uint16_t live, n_live; /* in wl__block.live: tensors that may be live at this operator */
 } wl__op;
+
+/* Loops of a GEMM: batch, rows, columns, contraction. */
+typedef enum { WL__GEMM_BATCH, WL__GEMM_M, WL__GEMM_N, WL__GEMM_K, WL__N_GEMM } wl__gemm;
+
+/* Why a tensor is live at an operator. */
+enum {
+    WL__LIVE_FORWARD = 1,  /* produced and still to be read */
+    WL__LIVE_GRADIENT = 2, /* in backward its gradient is between first consumer and producer */
+    WL__LIVE_AGAIN = 4     /* in backward this operator is the first to read it */
+};
+typedef struct {
+    int16_t tensor;
+    uint8_t why;
+} wl__live;
 
 typedef struct {
     const char *name;
@@ -115,6 +163,8 @@ typedef struct {
     size_t n_ops;
     wl__tensor *tensor;
     size_t n_tensors;
+    wl__live *live;
+    wl__layouts layouts[WL__CUTS];
     int16_t input, output; /* tensors; -1 */
     bool head;
     int16_t op_base; /* index of the first operator in wl_model.op_names */
@@ -132,6 +182,7 @@ struct wl_model {
     uint64_t hash;
     wl__dim dim[WL__MAX_DIMS];
     size_t n_dims;
+    uint64_t of_role[WL__N_ROLES]; /* masks of dimensions */
     wl__block block[WL__MAX_BLOCKS];
     size_t n_blocks;
     wl__stack stack[WL__MAX_STACK];
@@ -168,12 +219,7 @@ double wl__parameter_size(const wl_model *model, const wl__tensor *tensor);
 /* Sums up the stack; false when there are too many parameters to count exactly. */
 bool wl__model_facts(wl_model *model);
 
-/* ---- layouts ---- */
-
-enum { WL__WHOLE = -1, WL__PARTIAL = -2 }; /* else: index of the dimension split */
-typedef struct {
-    int8_t at[WL__AXES];
-} wl__layout;
+/* ---- one build ---- */
 
 /* Bytes of an element by use, by precision. */
 typedef struct {
@@ -181,21 +227,22 @@ typedef struct {
     uint8_t arithmetic, vector; /* wl_precision of GEMMs, of everything else */
 } wl__bytes;
 
-/* Layouts of one operator under the split. */
+/* Numbers of one operator under the split, on one NPU where not said otherwise. */
 typedef struct {
-    int8_t split[WL__AXES]; /* loop dimension, -1: replicated */
-    wl__layout need[WL__MAX_IN];
-    wl__layout out;
+    const wl__op_layout *at;
     double divisor; /* product of the split factors */
     double flops;   /* forward, of all NPUs together without redundancy, causal in full, padded */
     double exact;   /* the same of the model: unpadded */
+    double elements[WL__MAX_IN], out_elements;
+    double bytes[WL__MAX_IN], out_bytes; /* read and written by the forward pass */
+    double m, n, k;                      /* GEMM: rows, columns, contraction */
 } wl__plan;
 
 /* A tensor (or the gradient of one) in a certain layout at some point of a pass. */
 typedef struct {
     wl__layout layout;
     int16_t tensor;
-    int16_t source; /* value it was converted from, -1 */
+    int16_t converted, next; /* first value converted from it, next one of the same source; -1 */
     uint8_t n_deps;
     int16_t dep[WL_MAX_DEPS];
 } wl__value;
@@ -231,17 +278,21 @@ typedef struct {
     double keys;                /* sequence length attention looks at */
     double capacity, imbalance; /* of experts */
     double touched;             /* expected share of experts that some token of the group picks */
+    bool one_token;             /* the sizes are those of a single token; */
+    bool sized;                 /* they have been filled */
     double size[WL__MAX_DIMS];  /* padded, with capacity factor and imbalance */
     double exact[WL__MAX_DIMS];
+    double ways[WL__AXES];
+    uint64_t padded; /* dimensions whose two sizes may differ */
+    uint64_t narrow; /* dimensions with fewer elements than tp, replicated and not cut further */
 
     /* the block being built */
     const wl__block *block;
     bool recompute;
+    const wl__layouts *layouts;
     wl__plan plan[WL__MAX_OPS];
-    wl__layout home[WL__MAX_TENSORS]; /* layout of a tensor once partial sums are resolved */
-    wl__layout keep[WL__MAX_TENSORS]; /* layout it is saved in for backward */
-    wl__layout stream;                /* of block inputs and outputs */
     wl__parameters parameters;
+    double count[WL__MAX_TENSORS]; /* elements, unsplit */
     bool saved[WL__MAX_TENSORS];   /* kept from forward to backward */
     bool wanted[WL__MAX_TENSORS];  /* read by some backward */
     double plain[WL__MAX_TENSORS]; /* bytes in the home layout */
@@ -259,8 +310,7 @@ typedef struct {
     uint8_t n_contributions[WL__MAX_TENSORS];
     uint16_t uses[WL__MAX_TENSORS]; /* contributions still to come */
     struct {
-        int16_t op, gradient, operand, input;
-        double m, n, k;
+        int16_t op, gradient, input;
     } pending[WL__MAX_OPS]; /* weight gradients not yet emitted */
     size_t n_pending;
     int16_t loss; /* value of the loss, -1 */
@@ -275,21 +325,68 @@ wl__build *wl__build_create(const wl_workload *workload, const wl_config *config
 /* Sizes, layouts, liveness and parameters of a block, ready to emit its passes. */
 void wl__enter(wl__build *b, const wl__block *block, bool recompute);
 
-/* layout.c */
-double wl__factor(const wl__build *b, size_t axis, int8_t dim);
-double wl__elements(const wl__build *b, const wl__tensor *tensor, wl__layout layout);
-bool wl__layout_equal(wl__layout a, wl__layout b);
+/* layout.c, index.c: once at load */
+/* Layouts of a block for every choice of axes that cut.  False when out of memory. */
+CS_MUST_USE bool wl__layouts_fill(const wl_model *model, wl__block *block);
+/* What builds look up about tensors and operators.  False when out of memory. */
+CS_MUST_USE bool wl__block_index(const wl_model *model, wl__block *block);
+/* Entry of wl__block.layouts where these axes cut. */
+size_t wl__cut_index(const bool cut[WL__AXES], bool tp_sequence);
+
+/* plan.c */
 void wl__plan_block(wl__build *b);
-double wl__op_flops(const wl__build *b, const wl__op *op, const double *size);
+double wl__scores(const wl__build *b, const wl__op *op, const wl__plan *plan);
+
+static inline bool wl__layout_equal(wl__layout x, wl__layout y)
+{
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* Partial sums made whole: a partial sum in forward has a whole gradient. */
+static inline wl__layout wl__resolved(wl__layout layout)
+{
+    for (size_t a = 0; a < WL__AXES; a++)
+        if (layout.at[a] == WL__PARTIAL)
+            layout.at[a] = WL__WHOLE;
+    return layout;
+}
+
+/* Ways in which the axis cuts dimension `dim`. */
+static inline double wl__factor(const wl__build *b, size_t axis, int8_t dim)
+{
+    if (dim < 0)
+        return 1.0;
+    return (b->narrow >> dim & 1) != 0 ? (double)b->model->dim[dim].size : b->ways[axis];
+}
+
+/* Elements of tensor t on one NPU. */
+static inline double wl__elements(const wl__build *b, int16_t t, wl__layout layout)
+{
+    double parts = 1.0;
+
+    for (size_t a = 0; a < WL__AXES; a++)
+        parts *= wl__factor(b, a, layout.at[a]);
+    return b->count[t] / parts;
+}
 
 /* emit.c */
 int16_t wl__emit(wl__build *b, const wl_item *item);
 int16_t wl__value_add(wl__build *b, int16_t tensor, wl__layout layout);
 void wl__value_dep(wl__build *b, int16_t value, int16_t item);
 void wl__item_dep(wl__build *b, wl_item *item, int16_t value);
-int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op);
+int16_t wl__convert_steps(wl__build *b, int16_t value, wl__layout to, int16_t op);
+/* The value in layout `to`: itself, one converted before, or new collectives of operator `op`. */
+static inline int16_t wl__convert(wl__build *b, int16_t value, wl__layout to, int16_t op)
+{
+    return wl__layout_equal(b->value[value].layout, to) ? value
+                                                        : wl__convert_steps(b, value, to, op);
+}
 int16_t wl__merge(wl__build *b, int16_t x, int16_t y);
-double wl__element_bytes(const wl__build *b, const wl__tensor *tensor);
+/* Bytes of an element: logits are fp32, also where only their gradient is meant. */
+static inline double wl__element_bytes(const wl__build *b, int16_t t)
+{
+    return b->block->tensor[t].fp32 ? 4.0 : b->bytes.activation;
+}
 void wl__pass_begin(wl__build *b);
 wl_pass wl__pass_end(wl__build *b, int16_t output);
 
@@ -301,11 +398,6 @@ int16_t wl__operand(wl__build *b, int16_t tensor);
 /* `times` the forward FLOPs of the operator into the item, and `second` times for scores computed
  * again; adds them to the pass's totals over all NPUs. */
 void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item);
-/* Bytes of operand i (or of the result) as the operator reads or writes it. */
-double wl__operand_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan, size_t i);
-double wl__result_bytes(const wl__build *b, const wl__op *op, const wl__plan *plan);
-double wl__scores(const wl__build *b, const wl__op *op, const wl__plan *plan);
-void wl__gemm_shape(const wl__build *b, const wl__op *op, const wl__plan *plan, wl_item *item);
 /* Dropout mask on the branches of an addition (gpt-2022). */
 bool wl__has_mask(const wl__build *b, const wl__op *op);
 int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_collective type,
