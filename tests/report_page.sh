@@ -54,6 +54,17 @@ change infeasible "UPDATE trial SET status = 1, reason = 'memory: 90 GB needed, 
 change failed "UPDATE trial SET status = 2, reason = 'negative time' WHERE id % 3 = 0"
 expect 0 . report study.db failed.db infeasible.db -o pages/overlaid.html
 
+# The page of a build without node: no charts, and the reason.
+python3 - <<'P' || fail "cannot take the charts out"
+import re
+page = open("pages/normal.html").read()
+begin = page.index("<script>", page.index('id="data"')) + len("<script>")
+page = page[:begin] + page[page.index("</script>", begin):]
+page = page.replace('"missing":null', '"missing":"node was not there"')
+assert "node was not there" in page
+open("pages/tables.html", "w").write(page)
+P
+
 # Names that would be markup, in the PSA file and in a reason.
 cp -rL "$root/configs" hostile
 sed -i "s|^name: .*|name: '</script><b>x \\& <!-- \"'|" hostile/psa/gpt3-13b-system1.yaml
