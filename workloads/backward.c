@@ -398,7 +398,6 @@ void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
 {
     const bool every = b->config->sharding >= WL_SHARD_GRADIENTS;
     int16_t output = -1;
-    size_t before;
 
     wl__pass_begin(b);
     if (b->recompute && b->config->recompute == WL_RECOMPUTE_FULL)
@@ -412,10 +411,9 @@ void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
         output = wl__convert(b, b->grad[b->block->input], stream_of(b, b->block->input), 0);
     if (every)
         wl__reductions(b);
-    before = b->n_items;
-    if (!every)
+    *plain = *last = wl__pass_end(b, output);
+    if (!every) {
         wl__reductions(b);
-    *last = *plain = wl__pass_end(b, output);
-    if (plain->n > 0)
-        plain->n = before;
+        *last = wl__pass_end(b, output);
+    }
 }
