@@ -190,12 +190,13 @@ static bool trusted(const bayesian_state *st, const int32_t *point)
     return changed <= st->run.radius;
 }
 
-/* Worth proposing: inside the trust region, not known, not already in this batch. */
+/* Worth a look: inside the trust region, not known, not already in this batch.  Whether it fits is
+ * asked only of designs that would be taken: the pre-check may cost more than the model. */
 static bool eligible(const bayesian_state *st, const int32_t *point)
 {
     agent_score score;
 
-    if (!trusted(st, point) || agent__free_score(&st->setup, point, &score))
+    if (!trusted(st, point) || agent__known(&st->setup, point, &score))
         return false;
     for (size_t i = 0; i < st->n_pending; i++)
         if (agent__same(&st->setup, st->pending + i * st->n_vars, point))
@@ -225,17 +226,38 @@ static cs_status scatter(bayesian_state *st, size_t i, int32_t *point, cs_error 
     return CS_OK;
 }
 
-static void consider_start(bayesian_state *st, const int32_t *point, double gain)
+/* The best of the block's designs above `least` that fits; SIZE_MAX when there is none. */
+static size_t best_fitting(const bayesian_state *st, size_t width, const double *gain, double least)
 {
-    size_t worst = 0;
+    bool refused[W] = {false};
 
-    for (size_t i = 1; i < STARTS; i++)
-        if (st->start[i].gain < st->start[worst].gain)
-            worst = i;
-    if (gain > st->start[worst].gain)
-        copy(st, &st->start[worst], point, gain);
-    if (gain > st->found.gain)
-        copy(st, &st->found, point, gain);
+    for (;;) {
+        size_t best = SIZE_MAX;
+        for (size_t w = 0; w < width; w++)
+            if (!refused[w] && gain[w] > least && (best == SIZE_MAX || gain[w] > gain[best]))
+                best = w;
+        if (best == SIZE_MAX || agent__fits(&st->setup, st->block + best * st->n_vars))
+            return best;
+        refused[best] = true;
+    }
+}
+
+/* Keeps the best of the block as starts, each better than the worst kept one. */
+static void consider_starts(bayesian_state *st, size_t width, double *gain)
+{
+    for (;;) {
+        size_t worst = 0;
+        for (size_t i = 1; i < STARTS; i++)
+            if (st->start[i].gain < st->start[worst].gain)
+                worst = i;
+        const size_t best = best_fitting(st, width, gain, st->start[worst].gain);
+        if (best == SIZE_MAX)
+            return;
+        copy(st, &st->start[worst], st->block + best * st->n_vars, gain[best]);
+        if (gain[best] > st->found.gain)
+            copy(st, &st->found, st->block + best * st->n_vars, gain[best]);
+        gain[best] = -INFINITY;
+    }
 }
 
 static cs_status random_starts(bayesian_state *st, cs_error *err)
@@ -254,8 +276,7 @@ static cs_status random_starts(bayesian_state *st, cs_error *err)
         }
         if (width > 0)
             gains(st, width, gain);
-        for (size_t w = 0; w < width; w++)
-            consider_start(st, st->block + w * st->n_vars, gain[w]);
+        consider_starts(st, width, gain);
     }
 done:
     return status;
@@ -284,10 +305,9 @@ static bool step(bayesian_state *st)
         looked += width;
         if (width > 0)
             gains(st, width, gain);
-        for (size_t w = 0; w < width; w++) {
-            if (gain[w] <= st->walker.gain)
-                continue;
-            copy(st, &st->walker, st->block + w * st->n_vars, gain[w]);
+        const size_t best = best_fitting(st, width, gain, st->walker.gain);
+        if (best != SIZE_MAX) {
+            copy(st, &st->walker, st->block + best * st->n_vars, gain[best]);
             better = true;
         }
     }

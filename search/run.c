@@ -188,19 +188,19 @@ done:
 
 static cs_status ask(run *r, size_t *n, cs_error *err)
 {
-    double t = search__now_s();
+    double t = search__cpu_s();
     cs_status status = agent_ask(r->agent, n, r->points, err);
 
-    r->engine.out->agent_s += search__now_s() - t;
+    r->engine.out->agent_s += search__cpu_s() - t;
     return status;
 }
 
 static cs_status tell(run *r, size_t n, cs_error *err)
 {
-    double t = search__now_s();
+    double t = search__cpu_s();
     cs_status status = agent_tell(r->agent, n, r->points, r->score, err);
 
-    r->engine.out->agent_s += search__now_s() - t;
+    r->engine.out->agent_s += search__cpu_s() - t;
     return status;
 }
 

@@ -143,7 +143,7 @@ extern const char *const search_stop_names[];
 typedef struct search_outcome {
     uint64_t unique, cache_hits, infeasible, failed, proposals;
     double wall_s, evaluations_per_s;
-    double agent_s;    /* inside the agent, less precheck_s */
+    double agent_s;    /* processor time inside the agent, less precheck_s */
     double precheck_s; /* memory pre-checks made for the agent */
     search_stop stop;
     bool has_best;

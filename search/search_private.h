@@ -205,5 +205,7 @@ cs_status search__design_read(const search_problem *problem, const cs_json *desi
 
 /* Seconds of a clock that only goes forward. */
 double search__now_s(void);
+/* Processor time of this thread. */
+double search__cpu_s(void);
 
 #endif
