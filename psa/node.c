@@ -355,7 +355,7 @@ static const psa__node *make_normal(psa__pool *pool, psa__op op, size_t n,
 
 static const psa__node *fold(psa__pool *pool, psa__op op, size_t n, const psa__node *const *arg)
 {
-    double value[PSA_MAX_DIMS];
+    double value[PSA_MAX_DIMS] = {0};
 
     for (size_t i = 0; i < n; i++)
         value[i] = arg[i]->value;

@@ -125,6 +125,7 @@ double psa__run(const psa__program *program, const psa__env *env)
     double stack[STACK];
     size_t top = 0;
 
+    stack[0] = 0; /* an empty program is 0 */
     for (size_t i = 0; i < program->n; i++) {
         const psa__instr *instr = &program->code[i];
         if (instr->code < PSA__CODE_OP) {
