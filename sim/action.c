@@ -65,6 +65,18 @@ static sim_pass_id gather_ahead(const sim_iteration *it, place from, int64_t ahe
     return sim__no_pass;
 }
 
+/* Bits of sim_context.slow. */
+static uint8_t slow_bits(const sim_iteration *it, size_t stage, uint8_t send)
+{
+    const sim_slow *slow = it->job->slow;
+    size_t p = it->job->schedule->pipeline.n_stages, other;
+
+    if (slow == NULL)
+        return 0;
+    other = send == 0 ? stage : (stage + (send == 1 ? 1 : p - 1)) % p;
+    return (uint8_t)((stage == slow->stage) | (stage == slow->stage || other == slow->stage) << 1);
+}
+
 /* Runs `n` passes in one context and leaves the reductions of the last pending. */
 cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context, int64_t n)
 {
@@ -74,6 +86,7 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
     size_t index;
 
     context.reduce = run->pending;
+    context.slow = slow_bits(it, (size_t)it->runner.stage, context.send);
     if (it->job->recorder != NULL)
         CS_TRY(it->job->recorder->passes(it->job->recorder->context, it->job,
                                          (size_t)it->runner.stage, &context, n, it->err));
@@ -161,13 +174,21 @@ static void book_remote_wait(sim_stage_run *run, sim_time wait, const sim_parcel
     run->bubble += wait < transfer ? 0 : wait - transfer;
 }
 
-/* The first stage whose chunk runs the same segments. */
+/* Whether a stage is slow or may send to one that is. */
+static bool near_slow(const sim_iteration *it, size_t stage)
+{
+    return (slow_bits(it, stage, 1) | slow_bits(it, stage, 2)) != 0;
+}
+
+/* The first stage whose chunk runs the same segments at the same speed. */
 static size_t class_of(const sim_iteration *it, size_t stage, size_t chunk)
 {
     const wl_stage *stages = it->job->program->stage;
     size_t first = 0;
 
-    while (stages[first].segment[chunk] != stages[stage].segment[chunk] ||
+    if (near_slow(it, stage))
+        return stage;
+    while (near_slow(it, first) || stages[first].segment[chunk] != stages[stage].segment[chunk] ||
            stages[first].n_segments[chunk] != stages[stage].n_segments[chunk])
         first++;
     return first;
@@ -254,9 +275,11 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
     size_t to = 0;
     bool sends = neighbour(it, action, stage, true, &to);
 
-    run->course.now.state.input = 0;
-    run->course.now.state.input_cause = WL_DP;
-    if (from != NULL && from->at > run->course.now.clock) {
+    if (!it->job->serial) {
+        run->course.now.state.input = 0;
+        run->course.now.state.input_cause = WL_DP;
+    }
+    if (from != NULL && from->at > run->course.now.clock + run->course.now.state.input) {
         run->course.now.state.input = from->at - run->course.now.clock;
         run->course.now.state.input_cause = SIM_WAIT_REMOTE;
     }

@@ -138,8 +138,10 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
                         : pass->slot_cause[pass->output] & SIM_CAUSE_MASK;
 
     leave->output = later(compute, times[pass->output]);
-    leave->sent = pass->sent < 0 ? leave->output : times[pass->sent];
     state->input = leave->output - compute;
+    leave->sent = pass->sent < 0 ? leave->output : times[pass->sent];
+    if (pass->left >= 0)
+        leave->output = times[pass->left];
     state->input_cause = state->input > 0 ? cause : WL_DP;
     shift_gathers(pass, pass->gathered < 0 ? compute : times[pass->gathered], compute, state);
     state->reduced = since(pass->reduced >= 0 ? times[pass->reduced] : state->reduced, compute);

@@ -107,10 +107,13 @@ static cs_status end_stage(sim_iteration *it, size_t stage, sim_time *end, int64
 
     it->runner.stage = (int32_t)stage;
     *tail_axis = it->job->inference ? run->course.now.state.input_cause : WL_DP;
-    run->course.now.state.input = 0;
+    if (!it->job->serial)
+        run->course.now.state.input = 0;
     CS_TRY(sim__run_passes(it, run, drain, 1));
-    run->course.now.state.input = run->course.now.state.reduced;
-    run->course.now.state.input_cause = WL_DP;
+    if (!it->job->serial) {
+        run->course.now.state.input = run->course.now.state.reduced;
+        run->course.now.state.input_cause = WL_DP;
+    }
     if (!it->job->inference)
         CS_TRY(sim__run_passes(it, run, update, 1));
     *end = run->course.now.clock;

@@ -92,6 +92,7 @@ typedef struct {
     uint8_t prefetch; /* blocks they are ahead; 0: gathered just in time */
     int16_t reduced;  /* slot of the reductions run here; -1 none */
     int16_t sent;     /* slot of the boundary transfer; -1 none */
+    int16_t left;     /* slot of what it waits for, where compute waits for the transfer; -1 none */
     /* Ops that read slot s: reader[reader_start[s] .. reader_start[s+1]); NULL under `program`. */
     const int32_t *reader_start, *reader;
     int32_t scheduling; /* sim_scheduling */
@@ -147,6 +148,13 @@ typedef struct {
                         const sim_action *action, bool receives, cs_error *err);
 } sim_recorder;
 
+/* Stage of a slower NPU, from 0, and what it has. */
+typedef struct {
+    size_t stage;
+    const sim_device *device;
+    const sim_network *network;
+} sim_slow;
+
 /* What the engine is to run. */
 typedef struct sim_job {
     const wl_program *program;
@@ -157,7 +165,10 @@ typedef struct sim_job {
     const sim_device *device;
     sim_route_cache *routes;
     const sim_schedule *schedule;
-    bool inference; /* forward passes only */
+    bool inference;       /* forward passes only */
+    bool serial;          /* one operation at a time; needs config->prefetch 0 */
+    bool p2p_waits;       /* a stage waits for what it sends */
+    const sim_slow *slow; /* NULL: none */
     bool unrolled;
     sim_timeline_fn timeline; /* NULL: none; needs unrolled */
     void *timeline_context;

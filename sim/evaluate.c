@@ -70,6 +70,8 @@ cs_status sim__phase_make(const sim__evaluation *e, size_t i, sim__phase_kind ki
                           sim__phase *out)
 {
     *out = (sim__phase){.workload = e->model->workloads[i], .split = e->config->workload};
+    if (!e->config->behaviour.overlap)
+        out->split.prefetch = 0;
     out->key = (size_t)number << 7 | (size_t)kind << 4 | i;
     return enter_pool(e, out);
 }
@@ -159,6 +161,64 @@ static void sum_flops(const wl_program *program, sim__sums *out)
     out->v[SIM_SUM_TOKENS] = program->tokens;
 }
 
+/* Devices and networks of a phase: what all NPUs have, and what a slow one has. */
+typedef struct {
+    sim_device device, slow_device;
+    sim_network slow_network;
+    sim_slow slow;
+    bool has_slow;
+} npu_pace;
+
+/* Expected maximum of n standard normal variables: Blom, Statistical Estimates and Transformed
+ * Beta-Variables, 1958: the quantile of (n - 3/8) / (n + 1/4). */
+static double expected_maximum(double n)
+{
+    double p = (n - 0.375) / (n + 0.25), low = 0, high = 40;
+
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (1 - 0.5 * erfc(middle / sqrt(2)) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void slow_down(sim_device *device, double speed)
+{
+    device->peak *= speed;
+    device->peak_fp32 *= speed;
+    device->peak_fp8 *= speed;
+    device->memory_bandwidth *= speed;
+}
+
+/* Compute times of NPUs in an iteration are normal with relative deviation `jitter`; all NPUs of a
+ * stage wait for each other, so that a stage takes the expected maximum of theirs. */
+static cs_status find_pace(const sim__evaluation *e, const sim__phase *phase, npu_pace *out)
+{
+    const sim_behaviour *b = &e->config->behaviour;
+    const wl_config *w = &phase->split;
+    double npus = (double)w->dp * (double)w->tp * (double)w->sp;
+
+    out->device = e->config->compute;
+    out->has_slow = b->slow_stage > 0;
+    if (out->device.jitter > 0)
+        slow_down(&out->device, 1 / (1 + out->device.jitter * expected_maximum(npus)));
+    if (!out->has_slow)
+        return CS_OK;
+    if (b->slow_stage > w->pp)
+        return cs_fail(e->err, CS_EINVAL, "workload.slow_stage is %lld of %lld stages",
+                       (long long)b->slow_stage, (long long)w->pp);
+    out->slow_device = out->device;
+    slow_down(&out->slow_device, b->slow_factor);
+    out->slow_network = e->network;
+    for (size_t d = 0; d < e->network.n_dims; d++)
+        out->slow_network.dim[d].bandwidth_bytes_per_s *= b->slow_link[d];
+    out->slow = (sim_slow){(size_t)b->slow_stage - 1, &out->slow_device, &out->slow_network};
+    return CS_OK;
+}
+
 cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim__sums *out)
 {
     cs_status status;
@@ -166,8 +226,10 @@ cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim_
     sim_engine_result run;
     sim_pipeline pipeline;
     sim_mesh mesh;
+    npu_pace pace;
 
     CS_TRY(enter(e, phase, &program, &pipeline));
+    CS_TRY(find_pace(e, phase, &pace));
     CS_TRY(sim__schedule_make((wl_schedule)phase->split.schedule, &pipeline, &e->scratch->schedule,
                               e->err));
     sim__mesh_make(&phase->split, &mesh);
@@ -178,10 +240,13 @@ cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim_
             .network = &e->network,
             .mesh = &mesh,
             .order = e->config->placement,
-            .device = &e->config->compute,
+            .device = &pace.device,
             .routes = e->scratch->routes,
             .schedule = &e->scratch->schedule,
             .inference = phase->workload.mode != WL_TRAIN,
+            .serial = e->config->behaviour.overlap == 0,
+            .p2p_waits = e->config->behaviour.p2p_overlap == 0,
+            .slow = pace.has_slow ? &pace.slow : NULL,
             .unrolled = e->unrolled,
             .timeline = e->timeline,
             .timeline_context = e->timeline_context,

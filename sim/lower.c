@@ -25,7 +25,11 @@ void sim__lowering_reset(sim_lowering *lowering, const sim_job *job)
 {
     lowering->job = job;
     sim__pool_reset(&lowering->pool);
-    sim__timing_reset(&lowering->timing, job);
+    sim__timing_reset(&lowering->timing[0], job);
+    lowering->slow_job = *job;
+    if (job->slow != NULL)
+        lowering->slow_job.network = job->slow->network;
+    sim__timing_reset(&lowering->timing[1], &lowering->slow_job);
     lowering->n_entries = 0;
     lowering->most_slots = 0;
     lowering->generation++;
@@ -127,7 +131,7 @@ cs_status sim__lower(sim_lowering *l, sim_context context, const sim_lowered **o
     context.gather = first_equal(l->job, context.gather);
     context.reduce = first_equal(l->job, context.reduce);
     key = key_of(context.self) | key_of(context.gather) << 20 | key_of(context.reduce) << 40 |
-          (uint64_t)context.send << 60;
+          (uint64_t)context.send << 60 | (uint64_t)context.slow << 62;
     at = cs_mix64(key) % SIM_CONTEXT_TABLE;
 
     for (; l->table[at].generation == l->generation; at = (at + 1) % SIM_CONTEXT_TABLE) {

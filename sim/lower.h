@@ -35,6 +35,7 @@ typedef struct sim_context {
     sim_pass_id gather; /* whose weights are gathered meanwhile */
     sim_pass_id reduce; /* whose gradients are reduced meanwhile */
     uint8_t send;       /* 0 none, 1 to the next stage, 2 to the previous one */
+    uint8_t slow;       /* bits: 1 the stage is slow, 2 one end of the transfer is */
 } sim_context;
 
 typedef struct sim_lowering sim_lowering;

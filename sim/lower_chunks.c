@@ -163,7 +163,7 @@ static cs_status put_themis(sim_lower_work *w, int which, const chunk_writer *cw
     for (size_t c = 0; c < cw->chunks; c++) {
         sim_timed own;
         chunk_writer one = *cw;
-        CS_TRY(sim__timed_themis(&w->l->timing, cw->timed, w->load, &own, err));
+        CS_TRY(sim__timed_themis(w->timing, cw->timed, w->load, &own, err));
         one.timed = &own;
         for (size_t p = 0; p < own.n_phases; p++)
             put_run(w, which, &one, op, (size_t[2]){p, c}, 1);

@@ -7,12 +7,12 @@
 
 enum { MOST_SLOTS = 32000 };
 
-static cs_status time_item(sim_lower_work *w, const wl_item *item, const sim_timed **out,
-                           cs_error *err)
+cs_status sim__time_item(sim_lower_work *w, const wl_item *item, const sim_timed **out,
+                         cs_error *err)
 {
     sim_collective_key key = {item->collective, item->group, item->part, item->part_stride,
                               item->bytes};
-    return sim__timed_collective(&w->l->timing, &key, out, err);
+    return sim__timed_collective(w->timing, &key, out, err);
 }
 
 static cs_status time_gather(sim_lower_work *w, const wl_gather *gather, const sim_timed **out,
@@ -20,62 +20,7 @@ static cs_status time_gather(sim_lower_work *w, const wl_gather *gather, const s
 {
     sim_collective_key key = {WL_ALL_GATHER, gather->group, gather->part, gather->part_stride,
                               gather->bytes};
-    return sim__timed_collective(&w->l->timing, &key, out, err);
-}
-
-static void item_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op)
-{
-    for (size_t i = 0; i < item->n_deps; i++) {
-        int dep = item->dep[i];
-        op->dep[i] = dep == WL_DEP_INPUT     ? (int16_t)SIM_SLOT_INPUT
-                     : dep == WL_DEP_WEIGHTS ? w->weights_slot
-                                             : w->item_slot[dep];
-    }
-    op->n_deps = item->n_deps;
-    op->name = item->op;
-    if (item->n_deps == 0 && w->context.self.kind == SIM_PASS_UPDATE)
-        sim__set_dep(op, SIM_SLOT_INPUT); /* the optimizer waits for the reduced gradients */
-}
-
-static cs_status put_compute(sim_lower_work *w, const wl_item *item, sim_op *op, int16_t *slot,
-                             cs_error *err)
-{
-    cs_status status;
-
-    CS_TRY(sim_time_from_s(sim__kernel_seconds(w->l->job->device, item), &op->duration, err));
-    op->server = 0;
-    op->gated = item->weight_gradient && w->l->job->config->sharding >= WL_SHARD_GRADIENTS;
-    *slot = op->out = sim__new_slot(w, SIM_WAIT_CAUSES);
-    w->last_compute = op->out;
-    sim__push(w, &w->list[SIM_LIST_OUT], op);
-done:
-    return status;
-}
-
-static cs_status put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err)
-{
-    cs_status status = CS_OK;
-    size_t chunks = (size_t)w->l->job->network->chunks;
-
-    for (size_t i = 0; i < pass->n; i++) {
-        const wl_item *item = &pass->item[i];
-        const sim_timed *timed;
-        sim_op op = {.count = 1};
-
-        w->item_slot[i] = SIM_SLOT_START;
-        if (!sim__pass_takes((sim_pass_kind)w->context.self.kind, item))
-            continue;
-        item_inputs(w, item, &op);
-        if (item->kind == WL_COMPUTE) {
-            CS_TRY(put_compute(w, item, &op, &w->item_slot[i], err));
-            continue;
-        }
-        CS_TRY(time_item(w, item, &timed, err));
-        CS_TRY(sim__put_collective(w, SIM_LIST_OUT, &(sim_piece){timed, chunks, item->axis}, &op,
-                                   &w->item_slot[i], err));
-    }
-done:
-    return status;
+    return sim__timed_collective(w->timing, &key, out, err);
 }
 
 /* Gather of the weights of `context.gather`, issued when this pass starts. */
@@ -92,15 +37,28 @@ static cs_status put_gather(sim_lower_work *w, cs_error *err)
         const sim_timed *timed;
         sim_op op = {.name = -1, .count = 1};
 
-        sim__set_dep(&op, SIM_SLOT_START);
+        sim__set_dep(&op, w->serial);
         CS_TRY(time_gather(w, gather, &timed, err));
         CS_TRY(sim__put_collective(
             w, SIM_LIST_GATHER, &(sim_piece){timed, (size_t)w->l->job->network->chunks, WL_DP}, &op,
             &w->list[SIM_LIST_GATHER].end[w->list[SIM_LIST_GATHER].n_ends], err));
+        if (w->l->job->serial)
+            w->serial = w->list[SIM_LIST_GATHER].end[w->list[SIM_LIST_GATHER].n_ends];
         w->list[SIM_LIST_GATHER].n_ends++;
     }
 done:
     return status;
+}
+
+/* Reductions wait for each other alone: what they reduce was there before this pass. */
+static void reduction_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op)
+{
+    for (size_t d = 0; d < item->n_deps; d++)
+        op->dep[d] = item->dep[d] < 0 ? (int16_t)SIM_SLOT_START : w->item_slot[item->dep[d]];
+    op->n_deps = item->n_deps;
+    op->name = item->op;
+    if (w->l->job->serial)
+        sim__set_dep(op, w->serial);
 }
 
 /* Gradient reductions that the pass before this one left behind. */
@@ -117,11 +75,8 @@ static cs_status put_reductions(sim_lower_work *w, cs_error *err)
         w->item_slot[i] = SIM_SLOT_START;
         if (!item->background)
             continue;
-        item_inputs(w, item, &op);
-        for (size_t d = 0; d < op.n_deps; d++)
-            if (op.dep[d] < SIM_SLOT_FIRST)
-                op.dep[d] = SIM_SLOT_START;
-        CS_TRY(time_item(w, item, &timed, err));
+        reduction_inputs(w, item, &op);
+        CS_TRY(sim__time_item(w, item, &timed, err));
         CS_TRY(sim__put_collective(
             w, SIM_LIST_REDUCE, &(sim_piece){timed, (size_t)w->l->job->network->chunks, item->axis},
             &op, &w->item_slot[i], err));
@@ -129,6 +84,8 @@ static cs_status put_reductions(sim_lower_work *w, cs_error *err)
             return cs_fail(err, CS_EINVAL, "more than %d gradient reductions in a block",
                            SIM_MOST_ENDS);
         w->list[SIM_LIST_REDUCE].end[w->list[SIM_LIST_REDUCE].n_ends++] = w->item_slot[i];
+        if (w->l->job->serial)
+            w->serial = w->item_slot[i];
     }
 done:
     return status;
@@ -161,19 +118,56 @@ static void put_own_gather(sim_lower_work *w)
     w->list[SIM_LIST_GATHER].n_ends = 0;
 }
 
+/* A transfer goes at the pace of its slower end. */
+static sim_timing *boundary_timing(const sim_lower_work *w)
+{
+    return &w->l->timing[w->context.slow >> 1 & 1];
+}
+
 static cs_status put_send(sim_lower_work *w, int16_t output, int16_t *sent, cs_error *err)
 {
     cs_status status;
     const sim_timed *timed;
     sim_op op = {.name = -1, .count = 1};
 
-    CS_TRY(sim__timed_boundary(&w->l->timing, w->context.send == 2, &timed, err));
+    CS_TRY(sim__timed_boundary(boundary_timing(w), w->context.send == 2, &timed, err));
     sim__set_dep(&op, output);
     if (w->last_compute >= 0) /* an action sends when it is over */
         op.dep[op.n_deps++] = w->last_compute;
     CS_TRY(sim__put_collective(w, SIM_LIST_OUT, &(sim_piece){timed, 1, WL_PP}, &op, sent, err));
 done:
     return status;
+}
+
+/* The transfer of a stage that waits for it: compute goes on when it is over. */
+static cs_status put_awaited_send(sim_lower_work *w, sim_lowered *out, cs_error *err)
+{
+    cs_status status;
+    sim_op before = {.server = SIM_NO_SERVER, .name = -1, .count = 1};
+    sim_op after = {.name = -1, .count = 1};
+
+    sim__set_dep(&before, out->output);
+    if (w->last_compute >= 0)
+        before.dep[before.n_deps++] = w->last_compute;
+    before.out = out->left = sim__new_slot(w, w->cause[out->output] & SIM_CAUSE_MASK);
+    sim__push(w, &w->list[SIM_LIST_OUT], &before);
+    CS_TRY(put_send(w, out->output, &out->sent, err));
+    sim__set_dep(&after, out->sent);
+    after.out = w->last_compute = sim__new_slot(w, SIM_WAIT_CAUSES);
+    sim__push(w, &w->list[SIM_LIST_OUT], &after);
+done:
+    return status;
+}
+
+static cs_status put_boundary(sim_lower_work *w, sim_lowered *out, cs_error *err)
+{
+    const sim_job *job = w->l->job;
+
+    out->sent = out->left = -1;
+    if (w->context.send == 0)
+        return CS_OK;
+    return job->p2p_waits || job->serial ? put_awaited_send(w, out, err)
+                                         : put_send(w, out->output, &out->sent, err);
 }
 
 /* Dimensions that the reductions left before this pass use. */
@@ -185,7 +179,7 @@ static cs_status find_reduce_dims(sim_lower_work *w, const wl_pass *pass, cs_err
     for (size_t i = 0; pass != NULL && i < pass->n; i++) {
         if (!pass->item[i].background)
             continue;
-        CS_TRY(time_item(w, &pass->item[i], &timed, err));
+        CS_TRY(sim__time_item(w, &pass->item[i], &timed, err));
         w->dims[SIM_LIST_REDUCE] |= timed->dims;
     }
 done:
@@ -219,12 +213,12 @@ static cs_status find_urgent(sim_lower_work *w, const wl_pass *pass, cs_error *e
         const wl_item *item = &pass->item[i];
         if (item->kind == WL_COMPUTE || !sim__pass_takes((sim_pass_kind)w->context.self.kind, item))
             continue;
-        CS_TRY(time_item(w, item, &timed, err));
+        CS_TRY(sim__time_item(w, item, &timed, err));
         w->dims[SIM_LIST_OUT] |= timed->dims;
         w->urgent += (timed->dims & background) != 0 ? timed->n_phases * chunks : 0;
     }
     if (w->context.send != 0) {
-        CS_TRY(sim__timed_boundary(&w->l->timing, w->context.send == 2, &timed, err));
+        CS_TRY(sim__timed_boundary(boundary_timing(w), w->context.send == 2, &timed, err));
         w->dims[SIM_LIST_OUT] |= timed->dims;
         w->urgent += (timed->dims & background) != 0 ? timed->n_phases : 0;
     }
@@ -339,8 +333,16 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
 {
     cs_status status;
     const wl_pass *pass = sim__pass_of(l->job, context.self);
-    sim_lower_work w = {
-        .l = l, .context = context, .last_compute = -1, .weights_slot = SIM_SLOT_WEIGHTS};
+    bool slow = (context.slow & 1) != 0;
+    sim_lower_work w = {.l = l,
+                        .context = context,
+                        .timing = &l->timing[slow],
+                        .device = slow ? l->job->slow->device : l->job->device,
+                        .tp_overlap = l->job->device->tp_overlap,
+                        .last_compute = -1,
+                        .early_item = -1,
+                        .serial = l->job->serial ? SIM_SLOT_INPUT : SIM_SLOT_START,
+                        .weights_slot = SIM_SLOT_WEIGHTS};
 
     CS_TRY(reserve(&w, pass, err));
     (void)sim__new_slot(&w, WL_DP); /* SIM_SLOT_START */
@@ -355,14 +357,15 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     out->prefetch = (uint8_t)l->job->config->prefetch;
     if (out->prefetch == 0 && w.list[SIM_LIST_GATHER].n > 0)
         put_own_gather(&w);
-    if (pass != NULL) {
-        CS_TRY(put_items(&w, pass, err));
-        if (pass->output >= 0)
-            out->output = w.item_slot[pass->output];
-    }
-    out->sent = -1;
-    if (context.send != 0)
-        CS_TRY(put_send(&w, out->output, &out->sent, err));
+    if (l->job->serial)
+        sim__merge_background(&w, true);
+    if (pass != NULL)
+        CS_TRY(sim__put_items(&w, pass, err));
+    if (l->job->serial)
+        out->output = w.serial;
+    else if (pass != NULL && pass->output >= 0)
+        out->output = w.item_slot[pass->output];
+    CS_TRY(put_boundary(&w, out, err));
     sim__merge_background(&w, true);
     out->gathered = join(&w, SIM_LIST_GATHER);
     out->reduced = join(&w, SIM_LIST_REDUCE);

@@ -18,7 +18,8 @@ typedef struct {
 struct sim_lowering {
     const sim_job *job;
     sim_pool pool;
-    sim_timing timing;
+    sim_timing timing[2]; /* the network's, and that of a slow NPU */
+    sim_job slow_job;
     sim_lowered_entry entries[SIM_MOST_CONTEXTS];
     size_t n_entries, most_slots;
     struct {
@@ -44,10 +45,25 @@ typedef struct {
     size_t n_ends;
 } sim_op_list;
 
+/* A product begun beside a gather: what is left of it. */
+typedef struct {
+    sim_op op;
+    int16_t item, gather; /* gather: slot */
+} sim_begun;
+enum { SIM_MOST_BEGUN = 8 };
+
 typedef struct {
     sim_lowering *l;
     sim_context context;
-    uint8_t *cause; /* by slot */
+    sim_timing *timing;
+    const sim_device *device;
+    double tp_overlap;
+    int16_t serial; /* slot of the operation before */
+    sim_begun begun[SIM_MOST_BEGUN];
+    size_t n_begun;
+    int gather_item;                          /* that they run beside */
+    int16_t early_item, early_of, early_slot; /* a reduction that may begin within an item */
+    uint8_t *cause;                           /* by slot */
     size_t n_slots;
     sim_op_list list[SIM_N_LISTS];
     size_t urgent, merged_urgent; /* network operations that something waits for */
@@ -90,6 +106,11 @@ CS_MUST_USE cs_status sim__put_collective(sim_lower_work *w, int which, const si
 const wl_pass *sim__pass_of(const sim_job *job, sim_pass_id id);
 /* Whether a kind of pass runs an item in the foreground. */
 bool sim__pass_takes(sim_pass_kind kind, const wl_item *item);
+/* The phases of a collective in this context. */
+CS_MUST_USE cs_status sim__time_item(sim_lower_work *w, const wl_item *item, const sim_timed **out,
+                                     cs_error *err);
+/* Writes the foreground of a pass (lower_items.c). */
+CS_MUST_USE cs_status sim__put_items(sim_lower_work *w, const wl_pass *pass, cs_error *err);
 /* Writes the operations of a context (lower_pass.c). */
 CS_MUST_USE cs_status sim__lower_pass(sim_lowering *lowering, sim_context context, sim_lowered *out,
                                       cs_error *err);

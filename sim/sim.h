@@ -28,8 +28,18 @@ typedef struct {
     double link_energy;              /* J/byte, NAN: absent */
     double price;                    /* dollars, NAN: absent */
     double interference; /* share of compute and memory bandwidth a running collective takes */
-    double tp_overlap;   /* 0/1 as double: ring-decomposed GEMM overlap */
+    double tp_overlap;   /* share of a GEMM that runs beside its tensor parallel collective */
+    double jitter;       /* relative deviation of the NPUs' compute times */
 } sim_device;
+
+/* What may run beside what, and one NPU that is slower than the others. */
+typedef struct {
+    int32_t overlap;     /* 0: one operation at a time; the caller sets prefetch to 0 too */
+    int32_t p2p_overlap; /* 0: a stage waits until its value has reached the next one */
+    int64_t slow_stage;  /* from 1; 0: none.  A synchronous stage goes at its slowest NPU's pace */
+    double slow_factor;  /* share of peak and memory bandwidth that NPU has */
+    double slow_link[PSA_MAX_DIMS]; /* share of its bandwidth into each dimension */
+} sim_behaviour;
 
 /* A whole configuration.  Plain data: may be copied and compared by its fields.  Everything a PSA
  * can name is a field of sim_tables. */
@@ -53,6 +63,7 @@ typedef struct {
         double endpoint_delay;
     } collective;
     sim_device compute;
+    sim_behaviour behaviour;
 } sim_config;
 
 /* The network and collective settings of a configuration with `n_dims` dimensions. */
