@@ -36,6 +36,15 @@ static cs_status push_entry(sim__pass_work *w, sim__entry entry)
 
 /* ---- collectives ---- */
 
+static uint32_t dims_of(const sim_timed *timed)
+{
+    uint32_t dims = 0;
+
+    for (size_t p = 0; p < timed->n_phases; p++)
+        dims |= 1u << (timed->phase[p].server - 1) | timed->phase[p].others;
+    return dims;
+}
+
 static cs_status add_coll(sim__pass_work *w, const sim_collective_key *key, sim__list list,
                           int32_t item, int32_t name, int32_t *index)
 {
@@ -55,8 +64,7 @@ static cs_status add_coll(sim__pass_work *w, const sim_collective_key *key, sim_
     c->list = (uint8_t)list;
     c->item = item;
     c->name = name;
-    for (size_t p = 0; p < timed->n_phases; p++)
-        c->dims |= 1u << (timed->phase[p].server - 1) | timed->phase[p].others;
+    c->dims = dims_of(timed);
     *index = (int32_t)w->n_colls++;
 done:
     return status;
@@ -148,6 +156,11 @@ static cs_status merge_background(sim__pass_work *w, bool all)
     return status == CS_OK ? merge_list(w, SIM__REDUCE, all) : status;
 }
 
+static bool meets_background(const sim__pass_work *w, uint32_t dims)
+{
+    return (dims & w->background) != 0;
+}
+
 static cs_status put_urgent(sim__pass_work *w, int32_t index)
 {
     cs_status status = CS_OK;
@@ -155,9 +168,11 @@ static cs_status put_urgent(sim__pass_work *w, int32_t index)
     w->n_listed[SIM__URGENT] = 0;
     CS_TRY(list_chunks(w, index, SIM__URGENT));
     for (size_t i = 0; i < w->n_listed[SIM__URGENT]; i++) {
-        CS_TRY(merge_background(w, false));
+        if (meets_background(w, w->coll[index].dims)) {
+            CS_TRY(merge_background(w, false));
+            w->merged_urgent++;
+        }
         CS_TRY(push_entry(w, w->listed[SIM__URGENT][i]));
-        w->merged_urgent++;
     }
 done:
     return status;
@@ -168,7 +183,15 @@ static bool takes(const sim__pass_work *w, const wl_item *item)
     return sim__pass_takes((sim_pass_kind)w->context.self.kind, item);
 }
 
-/* Collectives of the foreground, counted ahead for the even spread. */
+static void find_background(sim__pass_work *w)
+{
+    w->background = 0;
+    for (size_t i = 0; i < w->n_colls; i++)
+        w->background |= w->coll[i].dims;
+}
+
+/* Collectives of the foreground; those that meet the background on a dimension are counted ahead,
+ * because the background is spread evenly among them. */
 static cs_status list_urgent(sim__pass_work *w)
 {
     cs_status status = CS_OK;
@@ -182,11 +205,13 @@ static cs_status list_urgent(sim__pass_work *w)
         if (item->kind == WL_COMPUTE || !takes(w, item))
             continue;
         CS_TRY(add_coll(w, &key, SIM__URGENT, (int32_t)i, item->op, &w->coll_of[i]));
-        w->urgent += operations(&w->coll[w->coll_of[i]]);
+        if (meets_background(w, w->coll[w->coll_of[i]].dims))
+            w->urgent += operations(&w->coll[w->coll_of[i]]);
     }
     if (w->context.send != 0) {
         CS_TRY(sim__timed_boundary(w->x->timing, w->context.send == 2, &boundary, w->err));
-        w->urgent += boundary->n_phases == 0 ? 1 : boundary->n_phases;
+        if (meets_background(w, dims_of(boundary)))
+            w->urgent += boundary->n_phases;
     }
 done:
     return status;
@@ -246,12 +271,9 @@ static bool shares(const sim__pass_work *w, const sim__coll_part *a)
     return false;
 }
 
-/* Where no two collectives meet on a dimension, whole ones give the same times; without any in the
- * foreground the background runs in order too. */
+/* Where no two collectives meet on a dimension, whole ones give the same times. */
 static void choose_apart(sim__pass_work *w)
 {
-    if (w->urgent == 0)
-        return;
     for (size_t i = 0; i < w->n_colls; i++)
         w->coll[i].apart = w->coll[i].timed.n_phases > 0 && shares(w, &w->coll[i]);
 }
@@ -260,15 +282,17 @@ cs_status sim__export_order(sim__pass_work *w)
 {
     cs_status status;
 
-    CS_TRY(list_urgent(w));
     CS_TRY(list_gathers(w));
     CS_TRY(list_reductions(w));
+    find_background(w);
+    CS_TRY(list_urgent(w));
     choose_apart(w);
     if (w->job->config->prefetch == 0)
         CS_TRY(merge_list(w, SIM__GATHER, true));
     CS_TRY(put_items(w));
     if (w->context.send != 0) {
-        CS_TRY(merge_background(w, false));
+        if (w->urgent > 0)
+            CS_TRY(merge_background(w, false));
         CS_TRY(push_entry(w, (sim__entry){.kind = SIM__ENTRY_SEND}));
     }
     CS_TRY(merge_background(w, true));

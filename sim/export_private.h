@@ -115,6 +115,7 @@ typedef struct sim__pass_work {
     size_t n_colls;
     sim__entry *entry;
     size_t n_entries, cap_entries;
+    uint32_t background; /* dimensions of the gathers and reductions */
     size_t urgent, merged_urgent;
     size_t merged[3]; /* entries of the gather and reduce lists that stand in order already */
     sim__entry *listed[3];
