@@ -58,6 +58,10 @@ CS_MUST_USE cs_status cli_write_report(const report_page *page, const char *path
 CS_MUST_USE cs_status cli_load_network(const cli_context *cli, const char *system, sim_network *net,
                                        sim_config *config, cs_error *err);
 
+/* Writes the page of a comparison whose runs are in the file `runs`. */
+CS_MUST_USE cs_status cli_write_comparison(const search_compare_result *result, const char *runs,
+                                           const char *path, cs_error *err);
+
 /* Options of a trace from the command line. */
 wl_trace_options cli_trace_options(const cli_args *args);
 /* Loads and checks a trace; its warnings go to standard error.  *out is to be destroyed also after

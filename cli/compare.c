@@ -150,6 +150,19 @@ done:
     return status;
 }
 
+static cs_status write_page(const search_compare_result *result, const char *runs,
+                            const cli_place *place, cs_error *err)
+{
+    char *path = cli_place_file(place, "report.html");
+    cs_status status = CS_OK;
+
+    if (path == NULL)
+        return cs_fail(err, CS_ENOMEM, "out of memory");
+    status = cli_write_comparison(result, runs, path, err);
+    free(path);
+    return status;
+}
+
 static void show_progress(void *context, uint64_t done, uint64_t total)
 {
     cli_progress *line = context;
@@ -198,9 +211,11 @@ static cs_status run_compare(cli_context *cli, cs_error *err)
     c.problems = problems_table(&result);
     c.rows = rows_table(&result);
     CS_TRY(write_files(&c, &place, err));
+    CS_TRY(write_page(&result, runs, &place, err));
     CS_TRY(write_form(&c, (report_format)cli->args.format, cli->out, err));
     if (cli->args.format == REPORT_TABLE && !cli->args.quiet)
-        fprintf(cli->out, "\nWritten: %s/ (runs.jsonl, table.md, table.csv, table.json)\n",
+        fprintf(cli->out,
+                "\nWritten: %s/ (runs.jsonl, table.md, table.csv, table.json, report.html)\n",
                 place.dir);
 done:
     report_table_destroy(c.problems);

@@ -70,6 +70,24 @@ done:
     return status;
 }
 
+cs_status cli_write_comparison(const search_compare_result *result, const char *runs,
+                               const char *path, cs_error *err)
+{
+    report_comparison comparison = {result, fopen(runs, "r")};
+    cs_status status = CS_OK;
+    cli_file file = {.file = NULL};
+
+    if (comparison.runs == NULL)
+        return cs_fail(err, CS_EIO, "%s: cannot be read", runs);
+    CS_TRY(cli_file_open(path, &file, err));
+    CS_TRY(report_html_compare(&comparison, file.file, err));
+    CS_TRY(cli_file_commit(&file, err));
+done:
+    cli_file_discard(&file);
+    fclose(comparison.runs);
+    return status;
+}
+
 static cs_status say(const cli_context *cli, const studies *s, const char *path, uint64_t bytes,
                      cs_error *err)
 {

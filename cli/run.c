@@ -173,6 +173,9 @@ static cs_status search_and_print(cli_context *cli, cli_run_state *run, search_o
     const bool fresh = access(run->place.study, F_OK) != 0;
 
     options->study_path = run->place.study;
+    if (!cli->args.quiet)
+        fprintf(stderr, "%s on %d threads\n", psa_schema_name(run->problem.schema),
+                options->jobs > 0 ? options->jobs : search_default_jobs());
     cli_progress_start(&run->line, cli);
     status = cli->args.agent_command != NULL
                  ? cli_run_external(cli, &run->problem, options, &run->outcome, err)

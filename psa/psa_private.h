@@ -19,9 +19,27 @@
     X(ADD, 9)                                                                                      \
     X(MUL, 9)                                                                                      \
     X(MIN, 9)                                                                                      \
-    X(MAX, 9) X(AND, 9) X(OR, 9) X(SUB, 2) X(DIV, 2) X(MOD, 2) X(POW, 2) X(EQ, 2) X(NE, 2)         \
-        X(LT, 2) X(LE, 2) X(GT, 2) X(GE, 2) X(NEG, 1) X(NOT, 1) X(LOG2, 1) X(SQRT, 1) X(ABS, 1)    \
-            X(CEIL, 1) X(FLOOR, 1) X(IF, 3)
+    X(MAX, 9)                                                                                      \
+    X(AND, 9)                                                                                      \
+    X(OR, 9)                                                                                       \
+    X(SUB, 2)                                                                                      \
+    X(DIV, 2)                                                                                      \
+    X(MOD, 2)                                                                                      \
+    X(POW, 2)                                                                                      \
+    X(EQ, 2)                                                                                       \
+    X(NE, 2)                                                                                       \
+    X(LT, 2)                                                                                       \
+    X(LE, 2)                                                                                       \
+    X(GT, 2)                                                                                       \
+    X(GE, 2)                                                                                       \
+    X(NEG, 1)                                                                                      \
+    X(NOT, 1)                                                                                      \
+    X(LOG2, 1)                                                                                     \
+    X(SQRT, 1)                                                                                     \
+    X(ABS, 1)                                                                                      \
+    X(CEIL, 1)                                                                                     \
+    X(FLOOR, 1)                                                                                    \
+    X(IF, 3)
 
 typedef enum {
 #define X(name, arity) PSA__##name,

@@ -15,9 +15,11 @@ typedef struct {
     html__marks marks;
 } part;
 
+/* A page of studies, or of a comparison. */
 typedef struct {
     const report_page *page;
     part *part;
+    const report_comparison *comparison; /* NULL: of studies */
     FILE *out;
 } writer;
 
@@ -109,10 +111,9 @@ static cs_json *results_json(void)
     return list;
 }
 
-static cs_status put_data(const writer *w, cs_error *err)
+static cs_json *head_json(void)
 {
     cs_json *head = cs_json_object(), *statuses = cs_json_array();
-    cs_status status = CS_OK;
 
     for (size_t s = SEARCH_FEASIBLE; s <= SEARCH_INVALID; s++)
         cs_json_push(statuses, cs_json_string(search_status_names[s]));
@@ -120,15 +121,27 @@ static cs_status put_data(const writer *w, cs_error *err)
     cs_json_set(head, "missing", missing_json());
     cs_json_set(head, "metrics", cs_json_int(HTML_N_METRICS));
     cs_json_set(head, "results", results_json());
-    cs_json_set(head, "statuses", statuses);
+    return cs_json_set(head, "statuses", statuses);
+}
+
+static cs_status put_data(const writer *w, cs_error *err)
+{
+    const size_t n = w->page != NULL ? w->page->n : 0;
+    cs_status status = CS_OK;
+
     fputs("{\"head\":", w->out);
-    CS_TRY(html__put_json(w->out, head, err));
+    CS_TRY(html__put_json(w->out, head_json(), err));
     fputs(",\n\"studies\":[", w->out);
-    for (size_t i = 0; i < w->page->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         fputs(i > 0 ? ",\n" : "\n", w->out);
         CS_TRY(put_study(w, &w->part[i], err));
     }
-    fputs("]}", w->out);
+    fputc(']', w->out);
+    if (w->comparison != NULL) {
+        fputs(",\n\"compare\":", w->out);
+        CS_TRY(html__put_compare(w->comparison, w->out, err));
+    }
+    fputc('}', w->out);
 done:
     return status;
 }
@@ -138,7 +151,8 @@ done:
 static cs_status put_title(const writer *w, cs_error *err)
 {
     (void)err;
-    put_escaped(w->out, psa_schema_name(w->part[0].rows.problem->schema));
+    put_escaped(w->out, w->comparison != NULL ? w->comparison->result->name
+                                              : psa_schema_name(w->part[0].rows.problem->schema));
     return CS_OK;
 }
 
@@ -232,7 +246,7 @@ done:
 cs_status report_html(const report_page *page, FILE *out, cs_error *err)
 {
     part *parts = calloc(page->n + 1, sizeof *parts);
-    const writer w = {page, parts, out};
+    const writer w = {page, parts, NULL, out};
     cs_status status = CS_OK;
 
     if (parts == NULL)
@@ -248,4 +262,11 @@ done:
     }
     free(parts);
     return status;
+}
+
+cs_status report_html_compare(const report_comparison *comparison, FILE *out, cs_error *err)
+{
+    const writer w = {NULL, NULL, comparison, out};
+
+    return put_page(&w, err);
 }

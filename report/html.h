@@ -29,4 +29,14 @@ typedef struct {
  * O(trials * log trials). */
 CS_MUST_USE cs_status report_html(const report_page *page, FILE *out, cs_error *err);
 
+/* A comparison of agents, and its file of runs (JSON lines) opened for reading. */
+typedef struct {
+    const search_compare_result *result;
+    FILE *runs;
+} report_comparison;
+
+/* Writes its page: convergence with bands, runs to target, performance profiles, ranks. */
+CS_MUST_USE cs_status report_html_compare(const report_comparison *comparison, FILE *out,
+                                          cs_error *err);
+
 #endif

@@ -86,6 +86,10 @@ CS_MUST_USE cs_status html__put_study(const html__rows *rows, const html__marks 
  * "method", "trials", "r2", "knobs", or "why" when that cannot be told. */
 CS_MUST_USE cs_status html__importance_json(const html__rows *rows, cs_json **out, cs_error *err);
 
+/* The tables and runs of a comparison, as an object. */
+CS_MUST_USE cs_status html__put_compare(const report_comparison *comparison, FILE *out,
+                                        cs_error *err);
+
 /* ---- embedded files, made by the build ---- */
 
 typedef struct {

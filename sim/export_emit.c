@@ -77,9 +77,10 @@ uint32_t sim__export_node(sim__stage *stage, const sim__node *node, const sim__n
     to->dep = (uint32_t)stage->n_dep;
     to->n_data = (uint16_t)data->n;
     to->n_ctrl = (uint16_t)order.n;
-    memcpy(stage->dep + stage->n_dep, data->id, data->n * sizeof *data->id);
-    memcpy(stage->dep + stage->n_dep + data->n, order.id, order.n * sizeof *order.id);
-    stage->n_dep += data->n + order.n;
+    for (uint32_t i = 0; i < data->n; i++)
+        stage->dep[stage->n_dep++] = data->id[i];
+    for (uint32_t i = 0; i < order.n; i++)
+        stage->dep[stage->n_dep++] = order.id[i];
     return (uint32_t)stage->n;
 }
 

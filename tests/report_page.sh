@@ -65,6 +65,18 @@ assert "node was not there" in page
 open("pages/tables.html", "w").write(page)
 P
 
+cat >suite.yaml <<'S'
+suite: 1
+name: tiny
+evaluations: 60
+seeds: 3
+agents: [random, genetic, local]
+problems:
+  - {psa: configs/psa/gpt3-13b-system1.yaml, label: "</script><img src=x>", objective: latency, stacks: [workload]}
+S
+expect 0 . compare suite.yaml --out compared
+cp compared/report.html pages/compared.html
+
 # Names that would be markup, in the PSA file and in a reason.
 cp -rL "$root/configs" hostile
 sed -i "s|^name: .*|name: '</script><b>x \\& <!-- \"'|" hostile/psa/gpt3-13b-system1.yaml

@@ -275,6 +275,38 @@ static void test_threads_available_are_counted(void **state)
     assert_int_equal(search_default_jobs(), all);
 }
 
+/* With one stage a schedule is inactive; the placement of axes of size 1 cannot matter. */
+static void test_knobs_without_effect_are_named(void **state)
+{
+    static const char *const assignments[] = {"workload.dp=512",
+                                              "workload.tp=1",
+                                              "workload.sp=1",
+                                              "workload.pp=1",
+                                              "workload.micro_batch=1",
+                                              "workload.recompute=full",
+                                              "workload.sharding=weights",
+                                              "placement=tp sp ep dp pp"};
+    sim_config config;
+    int32_t point[64];
+    bool idle[64];
+    cs_error err = {""};
+
+    (void)state;
+    memset(&config, 0, sizeof config);
+    psa_schema_baseline(problem.schema, &config);
+    for (size_t i = 0; i < CS_COUNT(assignments); i++)
+        assert_int_equal(psa_schema_assign(problem.schema, assignments[i], &config, &err), CS_OK);
+    config.workload.tp_sequence = 0;
+    assert_int_equal(psa_space_encode(problem.space, &config, point, &err), CS_OK);
+    assert_int_equal(search_idle_knobs(&problem, point, idle, &err), CS_OK);
+    for (size_t k = 0; k < psa_space_n_knobs(problem.space); k++) {
+        const char *name = psa_space_knob_name(problem.space, k);
+        const bool expected = strcmp(name, "placement") == 0;
+        if (idle[k] != expected)
+            fail_msg("%s is %s", name, idle[k] ? "idle" : "not idle");
+    }
+}
+
 static void test_bench_counts_feasible_and_rejected_apart(void **state)
 {
     search_bench_result r;
@@ -302,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_objectives_are_chosen_by_name),
         cmocka_unit_test(test_maximized_objective_is_maximized),
         cmocka_unit_test(test_threads_available_are_counted),
+        cmocka_unit_test(test_knobs_without_effect_are_named),
         cmocka_unit_test(test_bench_counts_feasible_and_rejected_apart),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

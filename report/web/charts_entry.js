@@ -2,7 +2,7 @@
 //
 // The parts of Apache ECharts the page uses; bundled by the build into one script.
 import * as core from 'echarts/core';
-import { BarChart, LineChart, ParallelChart, ScatterChart } from 'echarts/charts';
+import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from 'echarts/charts';
 import {
     AriaComponent,
     DataZoomInsideComponent,
@@ -15,7 +15,7 @@ import {
 import { CanvasRenderer } from 'echarts/renderers';
 
 core.use([
-    AriaComponent, BarChart, CanvasRenderer, DataZoomInsideComponent, GridComponent,
+    AriaComponent, BarChart, CanvasRenderer, CustomChart, DataZoomInsideComponent, GridComponent,
     LegendComponent, LineChart, MarkLineComponent, ParallelChart, ParallelComponent, ScatterChart,
     TooltipComponent,
 ]);

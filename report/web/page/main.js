@@ -98,6 +98,37 @@ function renderAll() {
     renderDetail(roots.get('detail'));
 }
 
+/* Footer, theme, printing and resizing: the same for every page. */
+function frame() {
+    document.getElementById('footer').replaceChildren(el('p', {}, `Made by cosmic-search ${data.head.version}. `
+        + 'Latency of training is one optimizer step. GB is 10⁹ bytes. Everything this page shows is in it: it asks '
+        + 'for nothing from a network.'));
+    document.getElementById('theme').addEventListener('click', () => {
+        document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
+        redrawAll();
+    });
+    darkQuery.addEventListener('change', redrawAll);
+    let width = window.innerWidth;
+    let timer = 0;
+    window.addEventListener('resize', () => {
+        if (window.innerWidth === width) return;
+        width = window.innerWidth;
+        clearTimeout(timer);
+        timer = setTimeout(redrawAll, 120);
+    });
+    let chosen;
+    window.addEventListener('beforeprint', () => {
+        chosen = document.documentElement.dataset.theme;
+        document.documentElement.dataset.theme = 'light';
+        redrawAll();
+    });
+    window.addEventListener('afterprint', () => {
+        if (chosen) document.documentElement.dataset.theme = chosen;
+        else delete document.documentElement.dataset.theme;
+        redrawAll();
+    });
+}
+
 function build() {
     const main = document.getElementById('main');
     const head = el('section', { class: 'head' });
@@ -113,16 +144,9 @@ function build() {
     }
     main.append(detail);
     document.getElementById('nav').replaceChildren(...SECTIONS.map(([id]) => el('a', { href: `#${id}` }, NAV[id])));
-    document.getElementById('footer').replaceChildren(el('p', {}, `Made by cosmic-search ${data.head.version}. `
-        + 'Latency of training is one optimizer step. GB is 10⁹ bytes. Everything this page shows is in it: it asks '
-        + 'for nothing from a network.'));
-    document.getElementById('theme').addEventListener('click', () => {
-        document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
-        redrawAll();
-    });
 }
 
-function start() {
+function startStudies() {
     data.all = data.studies.map((one, index) => new Study(one, index));
     build();
     startAxes();
@@ -130,28 +154,13 @@ function start() {
         if ('selected' in change) renderDetail(roots.get('detail'));
     });
     renderAll();
-    darkQuery.addEventListener('change', redrawAll);
-    let width = window.innerWidth;
-    let timer = 0;
-    window.addEventListener('resize', () => {
-        if (window.innerWidth === width) return;
-        width = window.innerWidth;
-        clearTimeout(timer);
-        timer = setTimeout(redrawAll, 120);
-    });
     window.addEventListener('keydown', (e) => {
         if (e.key === 'Escape' && state.selected) choose({ selected: null });
     });
-    const toPaper = (light) => {
-        document.documentElement.classList.toggle('paper', light);
-        if (light) document.documentElement.dataset.theme = 'light';
-        else delete document.documentElement.dataset.theme;
-        redrawAll();
-    };
-    window.addEventListener('beforeprint', () => toPaper(true));
-    window.addEventListener('afterprint', () => toPaper(false));
-    window.report = { data, state, charts, choose };
-    document.documentElement.dataset.ready = 'true';
 }
 
-start();
+frame();
+if (data.compare) buildCompare();
+else startStudies();
+window.report = { data, state, charts, choose };
+document.documentElement.dataset.ready = 'true';
