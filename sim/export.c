@@ -59,6 +59,33 @@ static size_t count_names(const wl_pass *pass, size_t n)
     return n;
 }
 
+static bool overlaps(const wl_pass *pass)
+{
+    for (size_t i = 0; i < pass->n; i++)
+        if (pass->item[i].overlapped)
+            return true;
+    return false;
+}
+
+/* Some of what the engine does has no form in a trace. */
+static cs_status check_job(const sim_job *job, cs_error *err)
+{
+    if (job->network->scheduling != SIM_PROGRAM)
+        return cs_fail(err, CS_EINVAL,
+                       "export: collective.scheduling must be program; only that order can be "
+                       "written down");
+    if (job->device->tp_overlap > 0)
+        return cs_fail(err, CS_EINVAL,
+                       "export: compute.tp_overlap must be 0; a trace cannot say that a collective "
+                       "runs inside an operator");
+    for (size_t b = 0; b < job->program->n_blocks; b++)
+        if (overlaps(&job->program->block[b].forward) || overlaps(&job->program->block[b].backward))
+            return cs_fail(err, CS_EINVAL,
+                           "export: ring attention overlaps inside an operator, which a trace "
+                           "cannot say; choose workload.cp_form = gather");
+    return CS_OK;
+}
+
 /* First call: what is the same for all passes. */
 static cs_status begin(sim_export *x, const sim_job *job, cs_error *err)
 {
@@ -70,6 +97,7 @@ static cs_status begin(sim_export *x, const sim_job *job, cs_error *err)
     x->device = *job->device;
     x->boundary_bytes = job->program->boundary_bytes;
     x->peak = sim__device_peak(job->device, (wl_precision)job->config->precision);
+    CS_TRY(check_job(job, err));
     CS_TRY(sim__layout_make(job->network, job->mesh, job->order, &x->layout, err));
     for (size_t b = 0; b < job->program->n_blocks; b++) {
         names = count_names(&job->program->block[b].forward, names);
@@ -85,10 +113,6 @@ static cs_status begin(sim_export *x, const sim_job *job, cs_error *err)
     if (x->stage == NULL || x->timing == NULL)
         return no_memory(err);
     sim__timing_reset(x->timing, job);
-    if (job->network->scheduling != SIM_PROGRAM)
-        return cs_fail(err, CS_EINVAL,
-                       "export: collective.scheduling must be program; only that order can be "
-                       "written down");
     x->ready = true;
 done:
     return status;

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+enum { MOST_VARS = 64 };
 static char folder[64];
 
 static void remove_files(void)
@@ -41,12 +42,12 @@ static const char *in_folder(const char *name)
 static const char *const space_text =
     "psa: 1\nname: export\n"
     "workloads:\n"
-    "  - {model: %s/configs/models/gpt3-1.3b.yaml, mode: train, global_batch: 64, "
+    "  - {model: %s/configs/models/gpt3-1.3b.yaml, mode: train, global_batch: 16, "
     "sequence: 2048, weight: 1}\n"
     "system: %s/configs/systems/cosmic-system1.yaml\n"
     "memory_limit: off\n"
     "knobs:\n"
-    "  workload.dp: {powers_of_two: [1, 64]}\n"
+    "  workload.dp: {powers_of_two: [1, 16]}\n"
     "  workload.tp: {powers_of_two: [1, 16]}\n"
     "  workload.sp: {powers_of_two: [1, 4]}\n"
     "  workload.pp: {values: [1, 2, 4]}\n"
@@ -163,20 +164,34 @@ static double round_trip(const problem *p, const sim_config *config, sim_granula
     return (double)ns * 1e-9 / result.latency_s - 1;
 }
 
+static void set_up(problem *p)
+{
+    memset(p, 0, sizeof *p);
+    strcpy(folder, "/tmp/sim_export_XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    load_problem(p);
+    assert_true(psa_space_n_vars(p->space) <= MOST_VARS);
+}
+
+static void tear_down(problem *p)
+{
+    drop_problem(p);
+    remove_files();
+    rmdir(folder);
+}
+
+/* Any design of the space, with sharding, gathers, pipelines, groups of several dimensions. */
 static void test_random_designs_take_the_time_of_the_block_engine(void **state)
 {
-    enum { DESIGNS = 20, MOST_VARS = 64 };
-    problem p = {0};
+    enum { DESIGNS = 20 };
+    problem p;
     cs_rng *rng = cs_rng_create(7, 0, 0);
     sim_config config;
     int32_t point[MOST_VARS];
     char text[1024];
 
     (void)state;
-    strcpy(folder, "/tmp/sim_export_XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    load_problem(&p);
-    assert_true(psa_space_n_vars(p.space) <= MOST_VARS);
+    set_up(&p);
     for (int i = 0; i < DESIGNS; i++) {
         double off;
         uint32_t nodes;
@@ -185,18 +200,103 @@ static void test_random_designs_take_the_time_of_the_block_engine(void **state)
         psa_space_decode(p.space, point, &config);
         off = round_trip(&p, &config, SIM_EXPORT_FUSED, &nodes);
         describe(&p, point, text, sizeof text);
-        printf("%+.4f %% %u nodes %s\n", 100 * off, nodes, text);
+        if (!(fabs(off) <= 0.01))
+            fail_msg("off by %+.3f %%, %u nodes: %s", 100 * off, nodes, text);
         remove_files();
     }
-    drop_problem(&p);
+    tear_down(&p);
     cs_rng_destroy(rng);
-    rmdir(folder);
+}
+
+static void configure(const problem *p, sim_config *config)
+{
+    static const char *const sets[] = {"workload.dp=4",
+                                       "workload.tp=4",
+                                       "workload.sp=1",
+                                       "workload.pp=4",
+                                       "workload.sharding=weights",
+                                       "workload.micro_batch=1",
+                                       "workload.recompute=none",
+                                       "network.npus=4,4,4,1",
+                                       "collective.chunks=2",
+                                       "placement=tp sp ep dp pp"};
+    cs_error err = {{0}};
+
+    psa_schema_baseline(p->schema, config);
+    for (size_t i = 0; i < CS_COUNT(sets); i++)
+        if (psa_schema_assign(p->schema, sets[i], config, &err) != CS_OK)
+            fail_msg("%s", err.text);
+    if (psa_schema_check(p->schema, config, &err) != CS_OK)
+        fail_msg("%s", err.text);
+}
+
+/* Fused compute takes the same time with fewer nodes; the files run under model astra too. */
+static void test_granularity_and_model_astra(void **state)
+{
+    problem p;
+    sim_config config;
+    uint32_t fused, single;
+    wl_trace *trace = NULL;
+    sim_astra *astra = calloc(1, sizeof *astra);
+    sim_cluster_options options = {.astra = astra};
+    sim_cluster_result result = {.n_ranks = 0};
+    cs_error err = {{0}};
+
+    (void)state;
+    assert_non_null(astra);
+    set_up(&p);
+    configure(&p, &config);
+    assert_true(fabs(round_trip(&p, &config, SIM_EXPORT_OP, &single)) <= 0.01);
+    assert_true(fabs(round_trip(&p, &config, SIM_EXPORT_FUSED, &fused)) <= 0.01);
+    assert_true(fused < single);
+    if (wl_trace_load(in_folder("trace"), NULL, &trace, &err) != CS_OK ||
+        sim_astra_load(in_folder("network.yml"), in_folder("system.json"), astra, &err) != CS_OK ||
+        sim_cluster_run(trace, &options, &result, &err) != CS_OK)
+        fail_msg("%s", err.text);
+    assert_true(result.collectives > 0 && result.messages > 0);
+    assert_int_equal(result.unreceived, 0);
+    sim_cluster_result_fini(&result);
+    wl_trace_destroy(trace);
+    free(astra);
+    tear_down(&p);
+}
+
+static void test_what_has_no_form_is_refused(void **state)
+{
+    static const struct {
+        const char *set, *word;
+    } cases[] = {{"collective.scheduling=fifo", "program"},
+                 {"network.topology[1]=mesh", "mesh"},
+                 {"compute.tp_overlap=1", "tp_overlap"}};
+    problem p;
+
+    (void)state;
+    set_up(&p);
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        sim_export *export = NULL;
+        sim_config config;
+        cs_error err = {{0}};
+        cs_status status;
+
+        configure(&p, &config);
+        assert_int_equal(psa_schema_assign(p.schema, cases[i].set, &config, &err), CS_OK);
+        status = sim_export_create(p.model, 0, &config, p.scratch, SIM_EXPORT_FUSED, &export, &err);
+        if (status == CS_OK)
+            status = sim_export_write(export, folder, &err);
+        assert_int_equal(status, CS_EINVAL);
+        if (strstr(err.text, cases[i].word) == NULL)
+            fail_msg("'%s' is not in: %s", cases[i].word, err.text);
+        sim_export_destroy(export);
+    }
+    tear_down(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_designs_take_the_time_of_the_block_engine),
+        cmocka_unit_test(test_granularity_and_model_astra),
+        cmocka_unit_test(test_what_has_no_form_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
