@@ -247,14 +247,14 @@ static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *
     uint8_t send = (uint8_t)(!sends ? 0 : action->kind == SIM_FORWARD ? 1 : 2);
     const sim_step *known =
         id == 0 ? NULL : sim__memo_find(it->engine->memo, id, &run->course.now.state);
-    sim_step step = {0};
 
     if (known == NULL) {
         sim_state begin = run->course.now.state;
-        CS_TRY(run_as_step(it, stage, send, &step));
+        sim_step *fresh = &it->engine->fresh;
+        CS_TRY(run_as_step(it, stage, send, fresh));
         if (id != 0)
-            sim__memo_put(it->engine->memo, id, &begin, &step);
-        known = &step;
+            *sim__memo_add(it->engine->memo, id, &begin) = *fresh;
+        known = fresh;
     }
     run->course.leave.output = run->course.now.clock + known->leave.output;
     run->course.leave.sent = run->course.now.clock + known->leave.sent;

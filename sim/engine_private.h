@@ -31,6 +31,7 @@ struct sim_engine {
     sim_memo *memo;
     sim_time *times;
     size_t n_times;
+    sim_step fresh; /* the action that was just run */
     unsigned char *room;
     size_t n_room;
     sim_stage_run *stage, *mark; /* mark: as they were a round ago */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMO_SLOTS = 2048, MEMO_FULL = MEMO_SLOTS * 3 / 4 };
+enum { MEMO_SLOTS = 2048, MEMO_FULL = MEMO_SLOTS * 3 / 4, SPILL = 64 };
 
 typedef struct {
     uint64_t id;
@@ -15,8 +15,9 @@ typedef struct {
 
 struct sim_memo {
     uint32_t generation;
-    size_t n;
+    size_t n, spill;
     memo_entry entry[MEMO_SLOTS];
+    sim_step spilled[SPILL];
 };
 
 sim_memo *sim__memo_create(void)
@@ -66,16 +67,23 @@ const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_stat
     }
 }
 
-void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const sim_step *step)
+sim_step *sim__memo_add(sim_memo *memo, uint64_t id, const sim_state *state)
 {
     size_t at = slot_of(id, state);
+    memo_entry *e;
 
-    if (memo->n == MEMO_FULL)
-        return;
+    if (memo->n == MEMO_FULL) { /* kept for the next SPILL steps only */
+        memo->spill = (memo->spill + 1) % SPILL;
+        return &memo->spilled[memo->spill];
+    }
     while (memo->entry[at].generation == memo->generation)
         at = (at + 1) % MEMO_SLOTS;
-    memo->entry[at] = (memo_entry){id, memo->generation, *state, *step};
+    e = &memo->entry[at];
+    e->id = id;
+    e->generation = memo->generation;
+    e->state = *state;
     memo->n++;
+    return &e->step;
 }
 
 /* a + k * (b - a), by component; the cause is that of `a`. */
@@ -152,16 +160,18 @@ typedef struct {
     sim_course *course;
 } run;
 
-/* One pass from a state, from memory where it was taken before. */
-static sim_step take(const run *r, const sim_state *state)
+/* One pass from a state, from memory where it was taken before.  Valid for a few
+ * dozen more: a jump takes one and at most one for each bit of the count. */
+static const sim_step *take(const run *r, const sim_state *state)
 {
     const sim_step *known = sim__memo_find(r->runner->memo, r->id, state);
-    sim_step step = {.state = *state};
+    sim_step *step;
 
     if (known != NULL)
-        return *known;
-    step.took = run_pass(r->runner, r->pass, &step);
-    sim__memo_put(r->runner->memo, r->id, state, &step);
+        return known;
+    step = sim__memo_add(r->runner->memo, r->id, state);
+    *step = (sim_step){.state = *state};
+    step->took = run_pass(r->runner, r->pass, step);
     return step;
 }
 
@@ -202,22 +212,22 @@ static bool on_line(const sim_step *first, const sim_step *second, const sim_ste
 static bool jump(run *r, const sim_step *first)
 {
     const sim_state *x0 = &r->course->now.state, *x1 = &first->state;
-    sim_step second = take(r, x1);
+    const sim_step *second = take(r, x1);
     sim_state line = state_on_line(x0, x1, 2);
 
     line.input_cause = x1->input_cause;
-    if (second.took != first->took || !sim__state_equal(&second.state, &line))
+    if (second->took != first->took || !sim__state_equal(&second->state, &line))
         return false;
     for (int64_t j = r->left - 1; j >= 3; j /= 2) {
         sim_state at = state_on_line(x0, x1, j), next = state_on_line(x0, x1, j + 1);
-        sim_step step;
+        const sim_step *step;
 
         at.input_cause = next.input_cause = x1->input_cause;
         step = take(r, &at);
-        if (!on_line(first, &second, &step, &next, j))
+        if (!on_line(first, second, step, &next, j))
             continue;
-        account_add_series(&r->course->account, &first->account, &second.account, j);
-        arrive(r, r->course->now.clock + j * first->took, &step, j + 1);
+        account_add_series(&r->course->account, &first->account, &second->account, j);
+        arrive(r, r->course->now.clock + j * first->took, step, j + 1);
         return true;
     }
     return false;
@@ -246,11 +256,11 @@ cs_status sim__segment_run(const sim_runner *runner, const sim_lowered *pass, ui
         return CS_OK;
     }
     while (r.left > 0) {
-        sim_step step = take(&r, &course->now.state);
-        if (sim__state_equal(&step.state, &course->now.state))
-            repeat(&r, &step);
-        else if (r.left < 4 || pass->scheduling != SIM_PROGRAM || !jump(&r, &step))
-            advance(&r, &step);
+        const sim_step *step = take(&r, &course->now.state);
+        if (sim__state_equal(&step->state, &course->now.state))
+            repeat(&r, step);
+        else if (r.left < 4 || pass->scheduling != SIM_PROGRAM || !jump(&r, step))
+            advance(&r, step);
     }
     return CS_OK;
 }

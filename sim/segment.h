@@ -30,8 +30,9 @@ void sim__memo_destroy(sim_memo *memo);
 void sim__memo_reset(sim_memo *memo);
 /* NULL when not there. */
 const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state);
-/* Forgets silently when full. */
-void sim__memo_put(sim_memo *memo, uint64_t id, const sim_state *state, const sim_step *step);
+/* Room for a step not there yet, to be filled by the caller.  When the memo is full, room that is
+ * used again after a few more. */
+sim_step *sim__memo_add(sim_memo *memo, uint64_t id, const sim_state *state);
 
 bool sim__state_equal(const sim_state *a, const sim_state *b);
 void sim__account_add(sim_account *total, const sim_account *part, sim_time times);
