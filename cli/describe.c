@@ -2,13 +2,11 @@
  *
  * describe: what a PSA lets one choose, what its constraints remove, how many points are left. */
 #include "cli/commands.h"
+#include "cli/feasible.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SAMPLES      2000  /* of the estimate of the feasible share */
-#define MOST_COUNTED 20000 /* valid points up to which it is counted exactly */
 
 static const report_column knob_columns[] = {
     {"knob", "knob", REPORT_TEXT, CS_DIMENSIONLESS, "name; one row a dimension"},
@@ -94,53 +92,6 @@ static report_table *constraint_table(const search_problem *problem, bool people
     return table;
 }
 
-/* How many of the points looked at fit in memory. */
-typedef struct {
-    size_t tried, fits;
-    bool exact; /* all valid points were looked at */
-} feasibility;
-
-static bool next_point(const psa_space *space, cs_rng *rng, bool exact, size_t i, int32_t *point)
-{
-    if (!exact)
-        return psa_space_sample(space, rng, point) == CS_OK;
-    psa_space_unrank(space, i, point);
-    return true;
-}
-
-/* Counts over all valid points when there are few, else over uniform samples with a fixed seed:
- * memory and cost need no engine run. */
-static feasibility count_feasible(const search_problem *problem)
-{
-    const unsigned __int128 valid = psa_space_valid_points(problem->space);
-    feasibility f = {.exact = valid <= MOST_COUNTED};
-    const size_t n = f.exact ? (size_t)valid : SAMPLES;
-    sim_scratch *scratch = sim_scratch_create(problem->model);
-    int32_t *point = calloc(psa_space_n_vars(problem->space) + 1, sizeof *point);
-    cs_rng *rng = cs_rng_create(1, 0, 0);
-    sim_config config;
-    sim_result result;
-
-    for (size_t i = 0; scratch != NULL && rng != NULL && point != NULL && i < n; i++) {
-        if (!next_point(problem->space, rng, f.exact, i, point))
-            break;
-        psa_space_decode(problem->space, point, &config);
-        if (sim_precheck(problem->model, &config, scratch, &result, NULL) != CS_OK)
-            continue;
-        f.tried++;
-        f.fits += result.verdict == SIM_FEASIBLE;
-    }
-    free(point);
-    cs_rng_destroy(rng);
-    sim_scratch_destroy(scratch);
-    return f;
-}
-
-static double feasible_share(const feasibility *f)
-{
-    return f->tried > 0 ? (double)f->fits / (double)f->tried : NAN;
-}
-
 /* Whether the system's own network has a price, and what that means for cost objectives. */
 static bool has_price(const search_problem *problem)
 {
@@ -174,13 +125,13 @@ static cs_json *objectives_json(const search_problem *problem)
 
 static void set_feasible(cs_json *object, const search_problem *problem)
 {
-    const feasibility f = count_feasible(problem);
+    const cli_feasibility f = cli_count_feasible(problem);
     char text[40];
 
     if (f.exact)
         cs_json_set(object, "feasible_points", cs_json_string(cs_u128_text(f.fits, text)));
     else
-        cs_json_set(object, "feasible_share_estimate", cs_json_real(feasible_share(&f)));
+        cs_json_set(object, "feasible_share_estimate", cs_json_real(f.share));
     cs_json_set(object, "feasible_points_tried", cs_json_int((int64_t)f.tried));
 }
 
@@ -237,17 +188,18 @@ static void print_counts(const search_problem *problem, FILE *out)
 {
     const unsigned __int128 raw = psa_space_raw_points(problem->space);
     const unsigned __int128 valid = psa_space_valid_points(problem->space);
-    const feasibility f = count_feasible(problem);
+    const cli_feasibility f = cli_count_feasible(problem);
     char text[64];
 
     fprintf(out, "\n%32s  raw points\n", report_count(raw, text));
     fprintf(out, "%32s  valid points (%.4g %%): they keep every constraint\n",
             report_count(valid, text), raw > 0 ? 100.0 * (double)valid / (double)raw : 0.0);
     if (f.exact)
-        fprintf(out, "%32s  feasible points: they fit in memory too\n", report_count(f.fits, text));
+        fprintf(out, "%32s  feasible points (%.4g %% of the valid ones): they fit in memory too\n",
+                report_count(f.fits, text), 100.0 * f.share);
     else if (f.tried > 0)
         fprintf(out, "%30.1f %%  of the valid points fit in memory (estimate, %zu samples)\n",
-                100.0 * feasible_share(&f), f.tried);
+                100.0 * f.share, f.tried);
 }
 
 static cs_status print_people(const cli_context *cli, const search_problem *problem, cs_error *err)
