@@ -213,7 +213,7 @@ static void occupy(sim__pass_work *w, uint32_t dims, uint32_t node)
             w->stage->server[d] = node;
 }
 
-/* What a collective waits for, once its inputs are written. */
+/* What a collective waits for, once its inputs are written; none starts before its block does. */
 static sim__nodes waits_of(const sim__pass_work *w, const sim__coll_part *c)
 {
     const wl_pass *pass =
@@ -221,7 +221,7 @@ static sim__nodes waits_of(const sim__pass_work *w, const sim__coll_part *c)
     sim__nodes out = {.n = 0};
 
     if (c->list == SIM__URGENT)
-        return sim__export_inputs(w, &pass->item[c->item]);
+        out = sim__export_inputs(w, &pass->item[c->item]);
     sim__nodes_add(&out, w->start);
     for (size_t d = 0; c->list == SIM__REDUCE && d < pass->item[c->item].n_deps; d++)
         for (size_t i = 0; i < w->n_colls; i++)

@@ -5,6 +5,7 @@
 #include "sim/export_private.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static void put_bandwidth(FILE *f, const sim_dim *dim)
 
 static void put_latency(FILE *f, const sim_dim *dim)
 {
-    put_real(f, dim->latency_s * 1e9);
+    put_real(f, round(dim->latency_s * 1e15) * 1e-6); /* to the femtosecond */
 }
 
 static void write_network(FILE *f, const sim_export *x)
