@@ -156,7 +156,7 @@ CS_MUST_USE cs_status report_trace_end(report_trace *trace, cs_error *err);
 void report_trace_destroy(report_trace *trace); /* NULL is a no-op */
 
 /* Writes the workload `w` of a configuration: a process a stage, a thread for compute and each
- * network dimension. */
+ * network dimension, a counter track of its memory in bytes. */
 CS_MUST_USE cs_status report_timeline(const sim_model *model, size_t w, const sim_config *config,
                                       sim_scratch *scratch, FILE *out, cs_error *err);
 

@@ -80,8 +80,20 @@ static void note(report_trace *trace, const sim_span_event *event)
     trace->used[stage] |= UINT32_C(1) << event->thread;
 }
 
+/* A sample of a counter track. */
+static void put_memory(report_trace *trace, const sim_span_event *event)
+{
+    fprintf(trace->out, "%s{\"ph\":\"C\",\"pid\":%d,\"name\":\"memory\",\"ts\":",
+            trace->events > 0 ? ",\n" : "", event->stage);
+    put_time(trace->out, event->start);
+    fprintf(trace->out, ",\"args\":{\"bytes\":%.0f}}", event->bytes);
+    trace->events++;
+}
+
 void report_trace_event(report_trace *trace, const sim_span_event *event)
 {
+    if (event->stage >= 0 && event->thread == SIM_THREAD_MEMORY)
+        put_memory(trace, event);
     if (event->stage < 0 || event->thread < 0 || event->thread >= MOST_THREADS)
         return;
     note(trace, event);

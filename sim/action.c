@@ -266,6 +266,42 @@ done:
     return status;
 }
 
+/* A sample of the memory of a stage: with what is live inside a block, or between actions. */
+static void report_memory(const sim_iteration *it, size_t stage, sim_time at, bool within)
+{
+    const sim_job *job = it->job;
+    wl_memory memory =
+        wl_stage_memory(job->program, job->config, stage, (double)it->engine->stage[stage].held);
+    sim_span_event event = {.stage = (int32_t)stage,
+                            .thread = SIM_THREAD_MEMORY,
+                            .name = "memory",
+                            .start = at,
+                            .bytes = memory.total - (within ? 0 : memory.transient)};
+
+    job->timeline(job->timeline_context, &event);
+}
+
+static void report_begin(sim_iteration *it, size_t stage, const sim_action *action)
+{
+    sim_stage_run *run = &it->engine->stage[stage];
+
+    if (it->job->timeline == NULL)
+        return;
+    run->held += action->kind == SIM_FORWARD;
+    report_memory(it, stage, run->course.now.clock + run->course.now.state.input, true);
+}
+
+/* Activations are kept until the action that completes their gradients. */
+static void report_end(sim_iteration *it, size_t stage, const sim_action *action)
+{
+    sim_stage_run *run = &it->engine->stage[stage];
+
+    if (it->job->timeline == NULL)
+        return;
+    run->held -= it->job->inference || action->kind == (it->split ? SIM_WEIGHT : SIM_BACKWARD);
+    report_memory(it, stage, run->course.now.clock, false);
+}
+
 static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *action,
                             const sim_parcel *from)
 {
@@ -287,7 +323,9 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
     if (it->job->recorder != NULL)
         CS_TRY(it->job->recorder->action(it->job->recorder->context, it->job, stage, action,
                                          from != NULL, it->err));
+    report_begin(it, stage, action);
     CS_TRY(take_action(it, stage, action, sends));
+    report_end(it, stage, action);
     if (from != NULL)
         book_remote_wait(run, run->course.account.wait[SIM_WAIT_REMOTE] - waited, from);
     if (sends) {

@@ -22,6 +22,7 @@ typedef struct {
     sim_course course;
     sim_pass_id pending; /* pass whose gradients wait for their reduction */
     size_t next;         /* action */
+    int64_t held;        /* activations of how many actions it keeps (timelines) */
     sim_time bubble, boundary;
     sim_queue queue[2]; /* from the stage before, from the stage behind */
 } sim_stage_run;

@@ -9,25 +9,10 @@
 
 const char *const sim_verdict_names[] = {"feasible", "out_of_memory", "over_limit", NULL};
 
-void sim__sums_add(sim__sums *total, const sim__sums *part, double times)
-{
-    for (size_t i = 0; i < SIM_N_SUMS; i++)
-        total->v[i] += times * part->v[i];
-}
-
-static double npus_of(const sim__evaluation *e)
-{
-    double n = 1;
-
-    for (size_t d = 0; d < e->network.n_dims; d++)
-        n *= (double)e->network.dim[d].n;
-    return n;
-}
-
 /* Pools of the workloads must fit the machine side by side. */
 static cs_status check_pools(const sim__evaluation *e)
 {
-    double pools = 0, npus = npus_of(e);
+    double pools = 0, npus = sim__npus(e);
 
     for (size_t i = 0; i < e->model->n_workloads; i++)
         pools += (double)e->model->workloads[i].npus;
@@ -37,7 +22,7 @@ static cs_status check_pools(const sim__evaluation *e)
     return CS_OK;
 }
 
-static cs_status begin(sim__evaluation *e)
+cs_status sim__begin(sim__evaluation *e)
 {
     const wl_config *w = &e->config->workload;
 
@@ -46,218 +31,6 @@ static cs_status begin(sim__evaluation *e)
                        (long long)w->ep, (long long)(w->ep < 1 ? -1 : w->dp % w->ep));
     sim_config_network(e->config, e->model->n_dims, &e->network);
     return check_pools(e);
-}
-
-/* ---- one phase ---- */
-
-/* A pool has the machine's tp, sp and pp and its share of the replicas. */
-static cs_status enter_pool(const sim__evaluation *e, sim__phase *phase)
-{
-    const int64_t npus = llround(npus_of(e)), pool = phase->workload.npus;
-    const int64_t dp = phase->split.dp;
-
-    if (pool == 0)
-        return CS_OK;
-    if (dp > INT64_MAX / pool || dp * pool % npus != 0 || dp * pool / npus % phase->split.ep != 0)
-        return cs_fail(e->err, CS_EINVAL,
-                       "a pool of %lld of %lld NPUs holds no whole number of the %lld replicas",
-                       (long long)pool, (long long)npus, (long long)dp);
-    phase->split.dp = dp * pool / npus;
-    return CS_OK;
-}
-
-cs_status sim__phase_make(const sim__evaluation *e, size_t i, sim__phase_kind kind, int64_t number,
-                          sim__phase *out)
-{
-    *out = (sim__phase){.workload = e->model->workloads[i], .split = e->config->workload};
-    if (!e->config->behaviour.overlap)
-        out->split.prefetch = 0;
-    out->key = (size_t)number << 7 | (size_t)kind << 4 | i;
-    return enter_pool(e, out);
-}
-
-/* Program of a phase, and the pipeline it runs in. */
-static cs_status enter(const sim__evaluation *e, const sim__phase *phase, const wl_program **out,
-                       sim_pipeline *pipeline)
-{
-    cs_status status;
-
-    CS_TRY(sim__program_get(e->scratch->programs, &phase->workload, phase->key, &phase->split, out,
-                            e->err));
-    *pipeline = (sim_pipeline){(*out)->n_stages, (*out)->stage[0].n_chunks, (*out)->micro_batches,
-                               phase->workload.mode != WL_TRAIN};
-done:
-    return status;
-}
-
-static sim_peak fullest_stage(const sim__phase *phase, const wl_program *program,
-                              const sim_pipeline *pipeline)
-{
-    const wl_config *w = &phase->split;
-    sim_peak peak = {.stage = 0};
-
-    for (size_t s = 0; s < pipeline->n_stages; s++) {
-        double held = sim__in_flight((wl_schedule)w->schedule, pipeline, s);
-        wl_memory memory = wl_stage_memory(program, w, s, held * (double)pipeline->n_chunks);
-        if (memory.total > peak.memory.total)
-            peak = (sim_peak){memory, s};
-    }
-    return peak;
-}
-
-cs_status sim__phase_memory(const sim__evaluation *e, const sim__phase *phase, sim_peak *out)
-{
-    cs_status status = CS_OK;
-    const sim_peak *known = sim__peak_find(e->scratch->programs, phase->key, &phase->split);
-    const wl_program *program;
-    sim_pipeline pipeline;
-
-    if (known != NULL) {
-        *out = *known;
-        return CS_OK;
-    }
-    CS_TRY(enter(e, phase, &program, &pipeline));
-    *out = fullest_stage(phase, program, &pipeline);
-    sim__peak_put(e->scratch->programs, phase->key, &phase->split, out);
-done:
-    return status;
-}
-
-/* A running collective takes a share x of compute and memory bandwidth: in the time h that it is
- * hidden, compute does (1 - x) h of its work, and x h of it is left for later.  As x < 1, an
- * iteration still takes at most compute and communication one after the other. */
-static double interference_s(const sim__evaluation *e, double hidden)
-{
-    return hidden * e->config->compute.interference;
-}
-
-static void sum_times(const sim__evaluation *e, const sim_engine_result *run, sim__sums *out)
-{
-    double exposed = 0, hidden, slowdown;
-
-    for (size_t axis = 0; axis < WL_N_AXES; axis++) {
-        sim_time t = run->account.wait[axis];
-        t += axis == WL_PP ? run->boundary : 0;
-        t += axis == (size_t)run->tail_axis ? run->tail : 0;
-        out->v[SIM_SUM_AXIS + axis] = SIM_S(t);
-        exposed += SIM_S(t);
-    }
-    hidden = fmax(0, SIM_S(run->account.network) - exposed);
-    slowdown = interference_s(e, hidden);
-    out->v[SIM_SUM_LATENCY] = SIM_S(run->latency) + slowdown;
-    out->v[SIM_SUM_COMPUTE] = SIM_S(run->account.compute) + slowdown;
-    out->v[SIM_SUM_EXPOSED] = exposed;
-    out->v[SIM_SUM_BUBBLE] = SIM_S(run->bubble);
-    out->v[SIM_SUM_HIDDEN] = hidden;
-    out->v[SIM_SUM_SENT] = (double)run->account.sent_bytes;
-}
-
-static void sum_flops(const wl_program *program, sim__sums *out)
-{
-    out->v[SIM_SUM_MODEL_FLOPS] = program->flops.model_flops;
-    out->v[SIM_SUM_HARDWARE_FLOPS] = program->flops.hardware_flops;
-    out->v[SIM_SUM_REDUNDANT_FLOPS] = program->flops.redundant_flops;
-    out->v[SIM_SUM_RECOMPUTE_FLOPS] = program->flops.recompute_flops;
-    out->v[SIM_SUM_TOKENS] = program->tokens;
-}
-
-/* Devices and networks of a phase: what all NPUs have, and what a slow one has. */
-typedef struct {
-    sim_device device, slow_device;
-    sim_network slow_network;
-    sim_slow slow;
-    bool has_slow;
-} npu_pace;
-
-/* Expected maximum of n standard normal variables: Blom, Statistical Estimates and Transformed
- * Beta-Variables, 1958: the quantile of (n - 3/8) / (n + 1/4). */
-static double expected_maximum(double n)
-{
-    double p = (n - 0.375) / (n + 0.25), low = 0, high = 40;
-
-    for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        if (1 - 0.5 * erfc(middle / sqrt(2)) < p)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void slow_down(sim_device *device, double speed)
-{
-    device->peak *= speed;
-    device->peak_fp32 *= speed;
-    device->peak_fp8 *= speed;
-    device->memory_bandwidth *= speed;
-}
-
-/* Compute times of NPUs in an iteration are normal with relative deviation `jitter`; all NPUs of a
- * stage wait for each other, so that a stage takes the expected maximum of theirs. */
-static cs_status find_pace(const sim__evaluation *e, const sim__phase *phase, npu_pace *out)
-{
-    const sim_behaviour *b = &e->config->behaviour;
-    const wl_config *w = &phase->split;
-    double npus = (double)w->dp * (double)w->tp * (double)w->sp;
-
-    out->device = e->config->compute;
-    out->has_slow = b->slow_stage > 0;
-    if (out->device.jitter > 0)
-        slow_down(&out->device, 1 / (1 + out->device.jitter * expected_maximum(npus)));
-    if (!out->has_slow)
-        return CS_OK;
-    if (b->slow_stage > w->pp)
-        return cs_fail(e->err, CS_EINVAL, "workload.slow_stage is %lld of %lld stages",
-                       (long long)b->slow_stage, (long long)w->pp);
-    out->slow_device = out->device;
-    slow_down(&out->slow_device, b->slow_factor);
-    out->slow_network = e->network;
-    for (size_t d = 0; d < e->network.n_dims; d++)
-        out->slow_network.dim[d].bandwidth_bytes_per_s *= b->slow_link[d];
-    out->slow = (sim_slow){(size_t)b->slow_stage - 1, &out->slow_device, &out->slow_network};
-    return CS_OK;
-}
-
-cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim__sums *out)
-{
-    cs_status status;
-    const wl_program *program;
-    sim_engine_result run;
-    sim_pipeline pipeline;
-    sim_mesh mesh;
-    npu_pace pace;
-
-    CS_TRY(enter(e, phase, &program, &pipeline));
-    CS_TRY(find_pace(e, phase, &pace));
-    CS_TRY(sim__schedule_make((wl_schedule)phase->split.schedule, &pipeline, &e->scratch->schedule,
-                              e->err));
-    sim__mesh_make(&phase->split, &mesh);
-    {
-        sim_job job = {
-            .program = program,
-            .config = &phase->split,
-            .network = &e->network,
-            .mesh = &mesh,
-            .order = e->config->placement,
-            .device = &pace.device,
-            .routes = e->scratch->routes,
-            .schedule = &e->scratch->schedule,
-            .inference = phase->workload.mode != WL_TRAIN,
-            .serial = e->config->behaviour.overlap == 0,
-            .p2p_waits = e->config->behaviour.p2p_overlap == 0,
-            .slow = pace.has_slow ? &pace.slow : NULL,
-            .unrolled = e->unrolled,
-            .timeline = e->timeline,
-            .timeline_context = e->timeline_context,
-            .recorder = e->recorder,
-        };
-        CS_TRY(sim__engine_run(e->scratch->engine, &job, &run, e->err));
-    }
-    sum_times(e, &run, out);
-    sum_flops(program, out);
-done:
-    return status;
 }
 
 /* ---- memory and cost ---- */
@@ -308,8 +81,8 @@ static cs_status check(sim__evaluation *e, sim_result *out)
     memset(out, 0, sizeof *out);
     out->latency_s = out->mfu = out->tokens_per_s = out->tokens_per_s_per_npu = NAN;
     out->energy_j = out->ttft_s = out->tpot_s = NAN;
-    CS_TRY(begin(e));
-    out->npus = npus_of(e);
+    CS_TRY(sim__begin(e));
+    out->npus = sim__npus(e);
     out->bandwidth_per_npu_bytes_per_s = sim_network_bandwidth(&e->network);
     out->network_cost_usd = sim_network_cost_usd(&e->network, e->model->prices);
     for (size_t i = 0; i < e->model->n_workloads; i++)
@@ -503,48 +276,4 @@ cs_status sim_evaluate_unrolled(const sim_model *model, const sim_config *config
     sim__evaluation e = {
         .model = model, .config = config, .scratch = scratch, .unrolled = true, .err = err};
     return simulate(&e, out);
-}
-
-/* Runs one phase of workload `w` unrolled: its iteration, its prefill, or its first step. */
-static cs_status run_first(sim__evaluation *e, size_t w)
-{
-    cs_status status;
-    sim__phase phase;
-    sim__sums sums;
-    wl_mode mode = e->model->workloads[w].mode;
-
-    CS_TRY(begin(e));
-    CS_TRY(sim__phase_make(e, w, SIM_PHASE_WHOLE, 0, &phase));
-    if (mode == WL_DECODE)
-        CS_TRY(sim__step_make(e, w, 1, &phase));
-    else if (mode != WL_TRAIN)
-        CS_TRY(sim__prefill_make(e, w, &phase));
-    CS_TRY(sim__phase_run(e, &phase, &sums));
-done:
-    return status;
-}
-
-cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *config,
-                       sim_scratch *scratch, const sim_observer *observer, cs_error *err)
-{
-    sim__evaluation e = {.model = model,
-                         .config = config,
-                         .scratch = scratch,
-                         .unrolled = true,
-                         .timeline = observer->fn,
-                         .timeline_context = observer->context,
-                         .err = err};
-    return run_first(&e, w);
-}
-
-cs_status sim__record(const sim_model *model, size_t w, const sim_config *config,
-                      sim_scratch *scratch, const sim_recorder *recorder, cs_error *err)
-{
-    sim__evaluation e = {.model = model,
-                         .config = config,
-                         .scratch = scratch,
-                         .unrolled = true,
-                         .recorder = recorder,
-                         .err = err};
-    return run_first(&e, w);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Evaluation of one design (private to sim/): evaluate.c runs phases and sums them up, inference.c
- * says which phases a request consists of. */
+ * Evaluation of one design (private to sim/): phase.c runs a phase of a workload, inference.c says
+ * which phases a request consists of, evaluate.c sums them up, observe.c shows them. */
 #ifndef SIM_EVALUATE_H
 #define SIM_EVALUATE_H
 
@@ -47,6 +47,11 @@ enum {
 typedef struct {
     double v[SIM_N_SUMS];
 } sim__sums;
+
+/* NPUs of the machine. */
+double sim__npus(const sim__evaluation *e);
+/* Reads the network of a design; CS_EINVAL for degrees and pools that fit no machine. */
+CS_MUST_USE cs_status sim__begin(sim__evaluation *e);
 
 void sim__sums_add(sim__sums *total, const sim__sums *part, double times);
 

@@ -132,13 +132,17 @@ typedef struct {
     int32_t stage, thread;
     const char *name;
     sim_time start, length;
+    double bytes; /* SIM_THREAD_MEMORY: in use by the stage from `start` on */
 } sim_span_event;
+enum { SIM_THREAD_MEMORY = -1 }; /* a sample, not an interval */
 typedef void (*sim_timeline_fn)(void *context, const sim_span_event *event);
 typedef struct {
     sim_timeline_fn fn;
     void *context;
 } sim_observer;
-/* Runs unrolled and reports every interval of the workload `w`. */
+/* Runs unrolled and reports every interval of the workload `w`, and at the begin and end of every
+ * action the memory of its stage, whose maximum is the peak of the memory model.  Of requests: the
+ * prefill and the first 8 steps.  Interference is not shown: it is no interval of its own. */
 CS_MUST_USE cs_status sim_timeline(const sim_model *model, size_t w, const sim_config *config,
                                    sim_scratch *scratch, const sim_observer *observer,
                                    cs_error *err);
