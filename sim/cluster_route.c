@@ -194,5 +194,8 @@ void sim__contention_send(sim__cluster *c, uint32_t node, uint32_t from, uint32_
 
     c->contention.parcels[node] = 1;
     c->result->bytes_moved += (double)bytes;
-    (void)sim__contention_note_at(c, c->engine->now + llround(delay), &note);
+    if (delay > 0) /* else it has its turn before whatever its NPU issues next */
+        (void)sim__contention_note_at(c, c->engine->now + llround(delay), &note);
+    else
+        enter(c, note);
 }

@@ -210,7 +210,8 @@ static cs_status list_urgent(sim__pass_work *w)
     }
     if (w->context.send != 0) {
         CS_TRY(sim__timed_boundary(w->x->timing, w->context.send == 2, &boundary, w->err));
-        if (meets_background(w, dims_of(boundary)))
+        w->send_dims = dims_of(boundary);
+        if (meets_background(w, w->send_dims))
             w->urgent += boundary->n_phases;
     }
 done:
