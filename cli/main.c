@@ -90,6 +90,19 @@ done:
     return status;
 }
 
+/* `help`, `help COMMAND`, `--help`. */
+static cs_status help(cli_context *cli, const char *word, cs_error *err)
+{
+    cli->command = word != NULL ? find_command(word) : NULL;
+    if (word != NULL && cli->command == NULL)
+        return unknown_command(word, err);
+    if (cli->command != NULL)
+        cli_print_help(cli->command, cli->out);
+    else
+        cli_print_commands(cli->out);
+    return CS_OK;
+}
+
 static cs_status dispatch(cli_context *cli, int argc, char **argv, cs_error *err)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -102,14 +115,8 @@ static cs_status dispatch(cli_context *cli, int argc, char **argv, cs_error *err
         fprintf(cli->out, "cosmic-search %s\n", cs_version());
         return CS_OK;
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        cli->command = argc > 2 ? find_command(argv[2]) : NULL;
-        if (cli->command != NULL)
-            cli_print_help(cli->command, cli->out);
-        else
-            cli_print_commands(cli->out);
-        return CS_OK;
-    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        return help(cli, argc > 2 ? argv[2] : NULL, err);
     cli->command = find_command(word);
     if (cli->command != NULL)
         return run_command(cli, argc, argv, 2, err);

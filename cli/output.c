@@ -37,10 +37,13 @@ static char *joined(const char *a, const char *b, const char *c)
 cs_status cli_file_open(const char *path, cli_file *file, cs_error *err)
 {
     cs_status status = CS_OK;
+    struct stat facts;
     mode_t mask;
     int fd = -1;
 
     memset(file, 0, sizeof *file);
+    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        return cs_fail(err, CS_EINVAL, "%s: cannot be written: is a directory", path);
     file->path = strdup(path);
     file->temporary = joined(path, ".tmp", "XXXXXX");
     if (file->path == NULL || file->temporary == NULL) {

@@ -126,7 +126,7 @@ double psa__apply(psa__op op, size_t n, const double *value)
 {
     double acc = value[0];
 
-    if (op == PSA__IF)
+    if (op == PSA__IF && n == 3)
         return value[0] != 0 ? value[1] : value[2];
     if (arity[op] == 1)
         return apply_unary(op, acc);
@@ -378,7 +378,7 @@ const psa__node *psa__make(psa__pool *pool, psa__op op, size_t n, const psa__nod
     }
     if (constant)
         return fold(pool, op, n, arg);
-    if (op == PSA__IF && arg[0]->op == PSA__CONST)
+    if (op == PSA__IF && n == 3 && arg[0]->op == PSA__CONST)
         return arg[0]->value != 0 ? arg[1] : arg[2];
     if (psa__is_associative(op)) {
         if (n == 1)

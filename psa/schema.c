@@ -123,6 +123,8 @@ static cs_status load_header(psa_schema *schema, const cs_node *root, cs_error *
     node = cs_node_get(root, "name");
     if (node != NULL)
         CS_TRY(cs_node_string(schema->doc, node, &schema->name, err));
+    if (schema->name[0] == '\0')
+        return cs_doc_fail(schema->doc, node, err, "expected a name, found an empty text");
     node = cs_node_get(root, "aggregate");
     if (node != NULL)
         CS_TRY(cs_node_enum(schema->doc, node, ways, CS_COUNT(ways), &way, err));

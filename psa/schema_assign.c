@@ -162,9 +162,9 @@ static void stack_of(const psa_field *field, char stack[64])
 
 static cs_status check_stack(const psa_schema *schema, const char *name, cs_error *err)
 {
-    char stacks[16][64], near[128];
+    char stacks[16][64], near[128], list[256] = "";
     const char *names[16];
-    size_t n = 0;
+    size_t n = 0, length = 0;
 
     for (size_t i = 0; i < schema->tables->n_fields && n < CS_COUNT(names); i++) {
         bool seen = false;
@@ -177,7 +177,10 @@ static cs_status check_stack(const psa_schema *schema, const char *name, cs_erro
     for (size_t k = 0; k < n; k++)
         if (strcmp(names[k], name) == 0)
             return CS_OK;
-    return cs_fail(err, CS_EINVAL, "unknown stack '%.60s'%s", name,
+    for (size_t k = 0; k < n && length < sizeof list; k++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", k > 0 ? ", " : "",
+                                   names[k]);
+    return cs_fail(err, CS_EINVAL, "unknown stack '%.60s' (there are %s)%s", name, list,
                    psa__suggest(name, names, n, near));
 }
 

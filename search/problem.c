@@ -84,6 +84,21 @@ static cs_status record_options(search_problem *p, const search_problem_options 
     return status;
 }
 
+/* One knob fixed to two values is a slip that the last one would hide. */
+static cs_status check_fixes(const search_problem_options *options, cs_error *err)
+{
+    for (size_t i = 1; i < options->n_fixes; i++) {
+        const char *fix = options->fixes[i];
+        const size_t name = strcspn(fix, "=");
+
+        for (size_t k = 0; k < i; k++)
+            if (strncmp(fix, options->fixes[k], name + 1) == 0 &&
+                strcmp(fix, options->fixes[k]) != 0)
+                return cs_fail(err, CS_EINVAL, "'%s' contradicts '%s'", fix, options->fixes[k]);
+    }
+    return CS_OK;
+}
+
 static cs_status load_schema(search_problem *p, const search_problem_options *options,
                              cs_error *err)
 {
@@ -92,6 +107,7 @@ static cs_status load_schema(search_problem *p, const search_problem_options *op
     CS_TRY(psa_schema_load(options->psa_path, sim_tables(), &p->schema, err));
     if (options->stacks != NULL)
         CS_TRY(psa_schema_select_stacks(p->schema, options->stacks, options->n_stacks, err));
+    CS_TRY(check_fixes(options, err));
     for (size_t i = 0; i < options->n_fixes; i++)
         CS_TRY(psa_schema_fix(p->schema, options->fixes[i], err));
     CS_TRY(choose_objectives(p, options->objectives, err));

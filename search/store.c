@@ -4,10 +4,13 @@
  * never in the way of a run and a kill loses at most the open transaction. */
 #include "search/search_private.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char schema_sql[] =
     "CREATE TABLE info(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
@@ -90,9 +93,20 @@ static int open_database(const char *path, search__mode mode, sqlite3 **db)
 
     if (mode == SEARCH__CREATE)
         return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (mode == SEARCH__WRITE)
-        return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_READWRITE, NULL);
-    return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_READONLY, NULL);
+    /* For reading too: the last connection removes the log and its index, if it may write; SQLite
+     * opens what is write-protected for reading only. */
+    return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_READWRITE, NULL);
+}
+
+/* Whether the database has the tables of a study. */
+static cs_status check_tables(search__store *store, cs_error *err)
+{
+    if (sqlite3_exec(store->db, "SELECT 1 FROM info", NULL, NULL, NULL) == SQLITE_OK)
+        return CS_OK;
+    if (sqlite3_errcode(store->db) == SQLITE_ERROR)
+        return cs_fail(err, CS_EPARSE, "%s: not a study: %s", store->path,
+                       sqlite3_errmsg(store->db));
+    return db_fail(store, err);
 }
 
 /* A read-only folder has no room for the log's index: then read the file alone, as it stands. */
@@ -123,13 +137,16 @@ static cs_status prepare_database(search__store *store, search__mode mode, cs_er
         if (sqlite3_extended_errcode(store->db) != SQLITE_CANTOPEN &&
             sqlite3_errcode(store->db) != SQLITE_READONLY &&
             sqlite3_errcode(store->db) != SQLITE_CANTOPEN)
-            return db_fail(store, err);
+            return check_tables(store, err);
         sqlite3_close(store->db);
         store->db = NULL;
         if (open_immutable(store->path, &store->db) != SQLITE_OK)
             return db_fail(store, err);
-        return run_sql(store, "SELECT 1 FROM info", err);
+        return check_tables(store, err);
     }
+    /* Before anything is changed in a file that is none of ours. */
+    if (mode == SEARCH__WRITE)
+        CS_TRY(check_tables(store, err));
     CS_TRY(run_sql(store,
                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                    "PRAGMA wal_autocheckpoint=2000",
@@ -137,8 +154,6 @@ static cs_status prepare_database(search__store *store, search__mode mode, cs_er
     if (mode == SEARCH__CREATE) {
         CS_TRY(search__store_begin(store, err));
         CS_TRY(run_sql(store, schema_sql, err));
-    } else {
-        CS_TRY(run_sql(store, "SELECT 1 FROM info", err));
     }
 done:
     return status;
@@ -159,6 +174,17 @@ bool search__store_blank(const char *path)
     return blank;
 }
 
+static cs_status check_readable(const char *path, cs_error *err)
+{
+    struct stat info;
+
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+        return cs_fail(err, CS_ENOENT, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return cs_fail(err, CS_EINVAL, "%s: is a directory; expected a study", path);
+    return CS_OK;
+}
+
 cs_status search__store_open(const char *path, search__mode mode, search__store **out,
                              cs_error *err)
 {
@@ -172,6 +198,8 @@ cs_status search__store_open(const char *path, search__mode mode, search__store 
         status = cs_fail(err, CS_ENOMEM, "study");
         goto done;
     }
+    if (mode == SEARCH__READ)
+        CS_TRY(check_readable(path, err));
     if (open_database(path, mode, &store->db) != SQLITE_OK) {
         status = db_fail(store, err);
         goto done;

@@ -62,7 +62,11 @@ static cs_status take_lock(const char *path, int flags, int *out, cs_error *err)
     int fd = open(path, flags | O_RDWR | O_CLOEXEC, 0666);
 
     if (fd < 0)
-        return cs_fail(err, errno == ENOENT ? CS_ENOENT : CS_EIO, "%s: %s", path,
+        return cs_fail(err,
+                       errno == ENOENT                      ? CS_ENOENT
+                       : errno == EISDIR || errno == EACCES ? CS_EINVAL
+                                                            : CS_EIO,
+                       "%s: %s", path,
                        errno == EEXIST
                            ? "the study exists; resume it (--resume) or choose another file"
                            : strerror(errno));
@@ -310,11 +314,6 @@ cs_status search_study_open(const char *path, search_study **out, cs_error *err)
 
     if (study == NULL)
         return cs_fail(err, CS_ENOMEM, "study");
-    if (access(path, R_OK) != 0) {
-        status =
-            cs_fail(err, errno == ENOENT ? CS_ENOENT : CS_EIO, "%s: %s", path, strerror(errno));
-        goto done;
-    }
     CS_TRY(search__store_open(path, SEARCH__READ, &study->store, err));
     CS_TRY(read_info(study, path, err));
     CS_TRY(rebuild_problem(study, err));

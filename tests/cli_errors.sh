@@ -39,12 +39,22 @@ expect_error 2 'perf_per_cost' run configs/psa/gpt3-13b-system1.yaml --objective
 expect_error 2 'network' describe configs/psa/gpt3-13b-system1.yaml --stack netwrk
 expect_error 2 'workload.dp' describe configs/psa/gpt3-13b-system1.yaml --fix workload.dpp=8
 
+expect_error 2 'unknown command xyzzy|neither' help xyzzy
+expect_error 2 'there are workload' describe configs/psa/gpt3-13b-system1.yaml --stack nothing
+expect_error 2 'contradicts' describe configs/psa/gpt3-13b-system1.yaml --fix workload.dp=2 --fix workload.dp=4
+
 # ---- files ----
 expect_error 2 'missing.yaml.*(no such file|No such file)' run missing.yaml
 expect_error 2 'missing.yaml' describe missing.yaml
 expect_error 2 'missing.yaml' model missing.yaml
 expect_error 2 'missing.db' trials missing.db
 expect_error 2 '.' describe configs
+expect_error 2 'directory' best configs
+expect_error 2 'directory' run configs/psa/llama3-70b-h100.yaml --study configs --resume
+: >empty.db
+expect_error 2 'not a study' best empty.db
+ln -s loop loop
+expect_error 2 'loop' describe loop
 : >empty.yaml
 expect_error 2 'empty.yaml.*empty' describe empty.yaml
 echo "not a study" >bad.db
@@ -81,6 +91,9 @@ psa dimension.yaml "$good_knobs" "objectives: {l: {minimize: latency + peak_memo
 expect_error 2 'dimension.yaml:7:' describe dimension.yaml
 psa constant.yaml "$good_knobs" "$good_objectives" "constraints:" "  - 3 > 4"
 expect_error 2 'constant.yaml:9:.*3.*4' describe constant.yaml
+psa noname.yaml "$good_knobs" "$good_objectives"
+sed -i 's/name: small/name: ""/' noname.yaml
+expect_error 2 'noname.yaml:2:7' describe noname.yaml
 psa nomodel.yaml "$good_knobs" "$good_objectives"
 sed -i 's/gpt3-13b/gpt3-14b/' nomodel.yaml
 expect_error 2 'gpt3-14b' describe nomodel.yaml
@@ -117,6 +130,9 @@ expect_error 2 'plain' run configs/psa/llama3-70b-h100.yaml --out plain/x --eval
 expect_error 2 'plain' run configs/psa/llama3-70b-h100.yaml --out plain --evaluations 20
 expect_error 2 '.' run configs/psa/llama3-70b-h100.yaml --study nowhere/s.db --evaluations 20
 expect_error 2 '.' simulate configs/psa/llama3-70b-h100.yaml --timeline nowhere/t.json
+expect_error 2 'directory' simulate configs/psa/llama3-70b-h100.yaml --timeline .
+expect_error 2 'directory' report kept/study.db -o .
+[ "$(ls kept)" = "$(printf 'run.json\nstudy.db\ntrials.csv')" ] || fail "kept/ holds $(ls kept | tr '\n' ' ')"
 if [ "$(id -u)" != 0 ]; then
     mkdir locked && chmod a-w locked
     expect_error 2 'locked' run configs/psa/llama3-70b-h100.yaml --out locked --evaluations 20
