@@ -4,6 +4,8 @@
 # Runs every command of README.md.  In ```console blocks a command follows "$ " and its output
 # stands below it: compared line by line, where "..." stands for any number of lines and figures
 # that are times of this machine are written as "<...>".  In ```sh blocks each line is a command.
+# With --update the outputs in README.md are replaced by what the commands print now; a block with
+# "..." keeps as many lines before and after it as it had.
 . "$(dirname "$0")/lib.sh"
 ln -s "$cli" cosmic-search
 mkdir -p results
@@ -57,17 +59,40 @@ run_command() { # COMMAND
     }
 }
 
-compare() { # COMMAND: with the lines in `expected`
-    [ -n "$1" ] || return
-    [ -s expected ] && run_command "$1" && {
-        same expected got >difference || fail "$1: $(cat difference)"
-    }
-    [ -s expected ] || run_command "$1"
+# renewed EXPECTED GOT: what GOT has in the places of EXPECTED
+renewed() {
+    awk -v expected="$1" '
+        BEGIN { while ((getline line < expected) > 0) { n++; if (line == "...") cut = n } }
+        { got[NR] = $0 }
+        END {
+            if (!cut) { for (i = 1; i <= NR; i++) print got[i]; exit }
+            for (i = 1; i < cut; i++) print got[i]
+            print "..."
+            for (i = NR - (n - cut) + 1; i <= NR; i++) print got[i]
+        }' "$2"
 }
 
+compare() { # COMMAND: with the lines in `expected`
+    [ -n "$1" ] || return
+    run_command "$1" || {
+        cat expected >>README.new
+        return
+    }
+    renewed expected got >>README.new
+    [ -s expected ] || return
+    [ -n "$update" ] || same expected got >difference || fail "$1: $(cat difference)"
+}
+
+update=""
+[ "${1:-}" = --update ] && update=yes
 block=""
 command=""
+: >README.new
 while IFS= read -r line; do
+    if [ "$block" = console ] && [ "${line#\$ }" = "$line" ] && [ "$line" != '```' ]; then
+        printf '%s\n' "$line" >>expected
+        continue
+    fi
     case $line in
     '```console') block=console command="" ;;
     '```sh') block=sh ;;
@@ -79,14 +104,14 @@ while IFS= read -r line; do
     *)
         if [ "$block" = sh ] && [ -n "${line%%#*}" ]; then
             run_command "$line"
-        elif [ "$block" = console ] && [ "${line#\$ }" != "$line" ]; then
+        elif [ "$block" = console ]; then
             compare "$command"
             command=${line#\$ }
             : >expected
-        elif [ "$block" = console ]; then
-            printf '%s\n' "$line" >>expected
         fi
         ;;
     esac
+    printf '%s\n' "$line" >>README.new
 done <"$root/README.md"
+[ -z "$update" ] || cp README.new "$root/README.md"
 finish
