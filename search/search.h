@@ -162,8 +162,8 @@ CS_MUST_USE cs_status search_run(const search_problem *problem, const search_opt
 void search_outcome_fini(search_outcome *outcome);
 
 /* Knobs without effect at a design: idle[k] (n_knobs) is true when knob k is active, at least one
- * change of it alone is valid, and none changes status, latency, memory or objectives.  Simulates up
- * to as many designs as the knobs have values. */
+ * change of it alone is valid, and none changes status, latency, memory or objectives.  Simulates
+ * up to as many designs as the knobs have values. */
 CS_MUST_USE cs_status search_idle_knobs(const search_problem *problem, const int32_t *point,
                                         bool *idle, cs_error *err);
 

@@ -198,10 +198,11 @@ cs_status search__begun_with(search__engine *e, uint64_t *n, cs_error *err);
 
 /* A design as {"knob": "value", ...}, active knobs only; the caller owns it. */
 cs_json *search__design_json(const search_problem *problem, const int32_t *point);
-/* Reads {"knob": value, ...} (knobs not named get their first value) or {"index": [one per knob]};
- * `index` is work space of n_knobs.  A point that breaks a constraint gets point[0] = -1. */
+/* Reads {"knob": value, ...} (knobs not named get their first value), {"index": [one per knob]}, or
+ * {"point": [one per variable]}, which is repaired; `index` is work space of n_knobs.  Knobs that
+ * break a constraint give point[0] = -1. */
 cs_status search__design_read(const search_problem *problem, const cs_json *design, int32_t *index,
-                              int32_t *point, cs_error *err);
+                              cs_rng *rng, int32_t *point, cs_error *err);
 
 /* Seconds of a clock that only goes forward. */
 double search__now_s(void);

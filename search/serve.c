@@ -63,6 +63,22 @@ static cs_json *trial_json(server *s, const search_trial *trial)
 
 /* ---- requests ---- */
 
+/* The encoded space: what {"point": [...]} is made of. */
+static cs_json *variables_json(const psa_space *space)
+{
+    static const char *const kinds[] = {"category", "ordered", "tuple"};
+    cs_json *variables = cs_json_array();
+
+    for (size_t v = 0; v < psa_space_n_vars(space); v++) {
+        cs_json *variable = cs_json_object();
+        cs_json_set(variable, "name", cs_json_string(psa_space_var_name(space, v)));
+        cs_json_set(variable, "kind", cs_json_string(kinds[psa_space_var_kind(space, v)]));
+        cs_json_set(variable, "size", cs_json_int(psa_space_card(space, v)));
+        cs_json_push(variables, variable);
+    }
+    return variables;
+}
+
 static cs_status do_describe(server *s, const cs_json *request, cs_json *answer, cs_error *err)
 {
     const search_problem *p = s->problem;
@@ -85,6 +101,7 @@ static cs_status do_describe(server *s, const cs_json *request, cs_json *answer,
         cs_json_push(knobs, cs_json_set(knob, "values", values));
     }
     cs_json_set(answer, "knobs", knobs);
+    cs_json_set(answer, "variables", variables_json(p->space));
     for (size_t i = 0; i < p->n_objectives; i++) {
         cs_json *o = cs_json_object();
         cs_json_set(o, "name",
@@ -174,7 +191,7 @@ static cs_status do_evaluate(server *s, const cs_json *request, cs_json *answer,
     if (points == NULL)
         return cs_fail(err, CS_ENOMEM, "serve");
     for (size_t i = 0; i < n; i++)
-        CS_TRY(search__design_read(s->problem, cs_json_at(designs, i), s->index,
+        CS_TRY(search__design_read(s->problem, cs_json_at(designs, i), s->index, s->rng,
                                    points + i * s->n_vars, err));
     CS_TRY(evaluate(s, n, points, NULL, trials, err));
 done:

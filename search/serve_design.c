@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Designs as JSON: {"knob": value, ...} or {"index": [...]}. */
+ * Designs as JSON: {"knob": value, ...}, {"index": [...]} or {"point": [...]}. */
 #include "search/search_private.h"
 
 #include <stdlib.h>
@@ -106,12 +106,37 @@ static cs_status read_index(const search_problem *problem, const cs_json *list, 
     return CS_OK;
 }
 
+/* {"point": [...]}: a value per encoded variable; what breaks a constraint is repaired. */
+static cs_status read_point(const search_problem *problem, const cs_json *list, cs_rng *rng,
+                            int32_t *point, cs_error *err)
+{
+    const psa_space *space = problem->space;
+    const size_t n = psa_space_n_vars(space);
+
+    if (cs_json_size(list) != n)
+        return cs_fail(err, CS_EINVAL, "\"point\" needs %zu numbers, one per variable, not %zu", n,
+                       cs_json_size(list));
+    for (size_t v = 0; v < n; v++) {
+        int64_t x;
+        if (!cs_json_get_int(cs_json_at(list, v), &x) || x < 0 || x >= psa_space_card(space, v))
+            return cs_fail(err, CS_EINVAL, "value of variable %s must lie in [0, %d]",
+                           psa_space_var_name(space, v), psa_space_card(space, v) - 1);
+        point[v] = (int32_t)x;
+    }
+    psa_space_canonicalize(space, point);
+    if (!psa_space_valid(space, point))
+        (void)psa_space_repair(space, rng, SIZE_MAX, point);
+    return CS_OK;
+}
+
 cs_status search__design_read(const search_problem *problem, const cs_json *design, int32_t *index,
-                              int32_t *point, cs_error *err)
+                              cs_rng *rng, int32_t *point, cs_error *err)
 {
     cs_status status = CS_OK;
-    const cs_json *list = cs_json_get(design, "index");
+    const cs_json *list = cs_json_get(design, "index"), *encoded = cs_json_get(design, "point");
 
+    if (encoded != NULL)
+        return read_point(problem, encoded, rng, point, err);
     if (list != NULL)
         CS_TRY(read_index(problem, list, index, err));
     else

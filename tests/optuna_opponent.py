@@ -3,8 +3,9 @@
 """Optuna's samplers on the problems of a suite, through `cosmic-search serve`.
 
 Appends one JSON line a run to the file that `cosmic-search compare --runs` reads, so that Optuna's
-samplers stand in the same tables.  A design that breaks a constraint costs Optuna nothing (the trial
-is pruned), up to 50 proposals per evaluation of the budget: its search space is the raw knobs.
+samplers stand in the same tables.  Optuna gets the same encoded space as our agents: whole numbers for
+ordered variables, categories for the rest; what breaks a constraint is repaired by the environment.
+A design proposed again is told again and costs nothing.
 
 Usage: optuna_opponent.py PROGRAM SUITE.yaml RUNS.jsonl [SEEDS] [SAMPLER,...]
 Exit status 77 (skipped) when this interpreter has no optuna.
@@ -14,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 
 try:
     import optuna
@@ -22,10 +24,10 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-PROPOSALS_PER_EVALUATION = 50
+PROPOSALS_PER_EVALUATION = 20
 
 SAMPLERS = {
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True),
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
     "nsga2": lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=50),
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
@@ -44,7 +46,7 @@ class Environment:
             command += ["--fix", fix]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
-        self.knobs = self.call({"cmd": "describe"})["knobs"]
+        self.variables = self.call({"cmd": "describe"})["variables"]
 
     def call(self, request):
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -54,8 +56,8 @@ class Environment:
             raise RuntimeError(answer["error"])
         return answer
 
-    def evaluate(self, index):
-        answer = self.call({"cmd": "evaluate", "designs": [{"index": index}]})
+    def evaluate(self, point):
+        answer = self.call({"cmd": "evaluate", "designs": [{"point": point}]})
         return answer["trials"][0]
 
     def close(self):
@@ -70,25 +72,29 @@ def value_of(trial):
     return next(iter(trial["objectives"].values()))
 
 
+def suggest(asked, variable):
+    name, size = variable["name"], variable["size"]
+    if variable["kind"] == "ordered":
+        return asked.suggest_int(name, 0, size - 1)
+    return asked.suggest_categorical(name, list(range(size)))
+
+
 def run(environment, sampler, maximize, evaluations):
     """One run: the improvements found, proposals made, and seconds inside the sampler."""
     study = optuna.create_study(sampler=sampler, direction="maximize" if maximize else "minimize")
-    seen, trace, spent, proposals, inside = {}, [], 0, 0, 0.0
+    trace, spent, proposals, inside = [], 0, 0, 0.0
     while spent < evaluations and proposals < evaluations * PROPOSALS_PER_EVALUATION:
         start = time.process_time()
         asked = study.ask()
-        index = tuple(asked.suggest_categorical(k["name"], list(range(len(k["values"]))))
-                      for k in environment.knobs)
+        point = [suggest(asked, v) for v in environment.variables]
         inside += time.process_time() - start
         proposals += 1
-        if index not in seen:
-            seen[index] = environment.evaluate(list(index))
-            spent += seen[index]["status"] != "invalid"
-            value = value_of(seen[index])
-            if value is not None and (not trace or (value > trace[-1][1]) == maximize
-                                      and value != trace[-1][1]):
-                trace.append([spent, value])
-        value = value_of(seen[index])
+        trial = environment.evaluate(point)
+        spent += not trial.get("cached", False)
+        value = value_of(trial)
+        if value is not None and (not trace or (value > trace[-1][1] if maximize
+                                                else value < trace[-1][1])):
+            trace.append([spent, value])
         start = time.process_time()
         if value is None:
             study.tell(asked, state=optuna.trial.TrialState.PRUNED)
@@ -100,6 +106,7 @@ def run(environment, sampler, maximize, evaluations):
 
 def main(program, suite_path, runs_path, seeds=None, samplers="tpe,nsga2,random"):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
     with open(suite_path, encoding="utf-8") as file:
         suite = yaml.safe_load(file)
     done = set()

@@ -158,6 +158,24 @@ static void test_samples_can_be_evaluated(void **state)
     end_talk(&again);
 }
 
+/* Encoded variables at any value: what breaks a constraint is repaired, never invalid. */
+static void test_points_are_repaired(void **state)
+{
+    static const char *const requests[] = {
+        "{\"cmd\":\"evaluate\",\"designs\":[{\"point\":[0,0,0,0,0,0,0]},"
+        "{\"point\":[164,1,3,4,2,1,2]},{\"point\":[80,1,0,4,1,1,1]}]}"};
+    const search_serve_options options = {.seed = 2, .jobs = 1};
+    talk t = {.request = requests, .n = 1};
+    search_outcome out = converse(&t, &options);
+
+    (void)state;
+    assert_int_equal(psa_space_n_vars(problem.space), 7);
+    assert_int_equal(out.unique, 3);
+    assert_null(strstr(t.answer[0], "invalid"));
+    search_outcome_fini(&out);
+    end_talk(&t);
+}
+
 static void test_wrong_requests_change_nothing(void **state)
 {
     static const struct {
@@ -173,6 +191,8 @@ static void test_wrong_requests_change_nothing(void **state)
         {"{\"cmd\":\"evaluate\",\"designs\":[{\"workload.dp\":[]}]}", "expected a string"},
         {"{\"cmd\":\"evaluate\",\"designs\":[{\"index\":[1]}]}", "one per knob"},
         {"{\"cmd\":\"evaluate\",\"designs\":[7]}", ""},
+        {"{\"cmd\":\"evaluate\",\"designs\":[{\"point\":[0]}]}", "one per variable"},
+        {"{\"cmd\":\"evaluate\",\"designs\":[{\"point\":[0,0,0,0,0,0,99]}]}", "must lie in"},
         {"{\"cmd\":\"sample\",\"n\":0}", "whole number from 1"},
         {"{\"cmd\":\"ask\"}", "no agent was chosen"},
         {"{\"cmd\":\"tell\"}", "nothing was asked"},
@@ -255,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_conversation),
         cmocka_unit_test(test_samples_can_be_evaluated),
+        cmocka_unit_test(test_points_are_repaired),
         cmocka_unit_test(test_wrong_requests_change_nothing),
         cmocka_unit_test(test_asking_an_agent_and_telling_it),
         cmocka_unit_test(test_budget_and_study),
