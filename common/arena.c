@@ -60,7 +60,8 @@ static chunk *add_chunk(cs_arena *arena, size_t size)
     return c;
 }
 
-void *cs_arena_alloc(cs_arena *arena, size_t size)
+/* Rounds the size up to the alignment. */
+static void *reserve(cs_arena *arena, size_t size)
 {
     chunk *c = arena->head;
     void *out;
@@ -78,7 +79,21 @@ void *cs_arena_alloc(cs_arena *arena, size_t size)
     out = c->bytes + c->used;
     c->used += size;
     arena->total += size;
-    return memset(out, 0, size);
+    return out;
+}
+
+void *cs_arena_alloc(cs_arena *arena, size_t size)
+{
+    void *out = reserve(arena, size);
+
+    return out == NULL ? NULL : memset(out, 0, size);
+}
+
+void *cs_arena_copy(cs_arena *arena, const void *bytes, size_t size)
+{
+    void *out = reserve(arena, size);
+
+    return out == NULL ? NULL : memcpy(out, bytes, size);
 }
 
 char *cs_arena_strndup(cs_arena *arena, const char *text, size_t length)

@@ -78,6 +78,8 @@ void cs_arena_destroy(cs_arena *arena); /* NULL is a no-op */
 /* Zeroed memory aligned for any type, living as long as the arena; NULL when out of memory or over
  * the limit. */
 void *cs_arena_alloc(cs_arena *arena, size_t size);
+/* A copy of `size` bytes, aligned for any type; NULL as above. */
+void *cs_arena_copy(cs_arena *arena, const void *bytes, size_t size);
 /* Copies `length` bytes of `text` and ends them with 0; NULL when out of memory. */
 char *cs_arena_strndup(cs_arena *arena, const char *text, size_t length);
 char *cs_arena_strdup(cs_arena *arena, const char *text);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SLOTS = 1 << 14, MOST_PROBES = 8, N_PEAKS = 1 << 16 };
+enum { N_SLOTS = 1 << 14, MOST_PROBES = 8, N_PEAKS = 1 << 16, OUTLINES_BYTES = 4 << 20 };
 
 typedef struct {
     uint64_t hash;
@@ -20,6 +20,7 @@ typedef struct {
 } peak_slot;
 
 struct sim_programs {
+    wl_builder *builder;
     size_t limit, bytes;
     size_t hand; /* next slot to be emptied when over the limit */
     slot slots[N_SLOTS];
@@ -30,9 +31,14 @@ sim_programs *sim__programs_create(size_t limit_bytes)
 {
     sim_programs *programs = calloc(1, sizeof *programs);
 
-    if (programs != NULL)
-        programs->limit = limit_bytes;
-    return programs;
+    if (programs == NULL)
+        return NULL;
+    programs->limit = limit_bytes;
+    programs->builder = wl_builder_create(OUTLINES_BYTES);
+    if (programs->builder != NULL)
+        return programs;
+    free(programs);
+    return NULL;
 }
 
 static void empty(sim_programs *programs, slot *s)
@@ -50,6 +56,7 @@ void sim__programs_destroy(sim_programs *programs)
         return;
     for (size_t i = 0; i < N_SLOTS; i++)
         empty(programs, &programs->slots[i]);
+    wl_builder_destroy(programs->builder);
     free(programs);
 }
 
@@ -100,7 +107,7 @@ cs_status sim__program_get(sim_programs *programs, const wl_workload *workload,
     arena = cs_arena_create(0);
     if (arena == NULL)
         return cs_fail(err, CS_ENOMEM, "table of programs");
-    CS_TRY(wl_program_build(workload, config, arena, &s->program, err));
+    CS_TRY(wl_builder_build(programs->builder, workload, config, arena, &s->program, err));
     s->hash = hash;
     s->workload = workload_index;
     s->config = *config;

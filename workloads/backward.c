@@ -32,20 +32,18 @@ static void flush(wl__build *b)
 {
     for (size_t i = 0; i < b->n_pending; i++) {
         const wl__op *op = &b->block->op[b->pending[i].op];
-        const wl__plan *plan = &b->plan[b->pending[i].op];
         wl_item item = {.kind = WL_COMPUTE, .weight_gradient = true, .op = b->pending[i].op};
+        int16_t index;
 
-        item.memory_bytes =
-            plan->out_bytes + plan->bytes[0] + plan->elements[1] * b->bytes.gradient;
-        if (op->n_in > 2) /* the bias gradient sums the same rows */
-            item.memory_bytes += plan->out_bytes;
-        item.m = plan->k;
-        item.n = plan->n;
-        item.k = plan->m;
-        wl__item_flops(b, op, 1.0, 0.0, &item);
         wl__item_dep(b, &item, b->pending[i].gradient);
         wl__item_dep(b, &item, b->pending[i].input);
-        wl__emit(b, &item);
+        index = wl__emit(b, &item);
+        wl__term_add(b, index, WL__WRITE, 0, 1.0);
+        wl__term_add(b, index, WL__READ, 0, 1.0);
+        wl__term_add(b, index, WL__GRADIENT, 1, 1.0);
+        if (op->n_in > 2) /* the bias gradient sums the same rows */
+            wl__term_add(b, index, WL__WRITE, 0, 1.0);
+        wl__flops_set(b, index, 1.0, 0.0, WL__GEMM_DW);
     }
     b->n_pending = 0;
 }
@@ -96,8 +94,7 @@ static void contribute(wl__build *b, int16_t t, int16_t value, int16_t item, int
     }
     if (i < b->n_contributions[t]) {
         if (item >= 0)
-            b->item[item].memory_bytes +=
-                wl__elements(b, t, b->value[value].layout) * wl__element_bytes(b, t);
+            wl__tensor_add(b, item, t, b->value[value].layout, 1.0);
         value = wl__merge(b, b->contribution[t][i], value);
     } else {
         b->n_contributions[t]++;
@@ -122,17 +119,15 @@ static void einsum_operand(wl__build *b, int16_t o, int16_t g, size_t to, int16_
     const wl__layout layout = plan->at->gradient[to];
     int16_t value, index;
 
-    item.memory_bytes = plan->out_bytes + plan->bytes[1 - to] +
-                        wl__elements(b, op->in[to], layout) * wl__element_bytes(b, op->in[to]);
-    item.m = plan->m;
-    item.n = to == 0 ? plan->k : plan->n; /* dX: contraction and columns change places */
-    item.k = to == 0 ? plan->n : plan->k;
-    wl__item_flops(b, op, 1.0, 0.0, &item);
     wl__item_dep(b, &item, g);
     wl__item_dep(b, &item, other);
     if (b->block->tensor[op->in[1 - to]].parameter)
         weights_dep(b, &item);
     index = wl__emit(b, &item);
+    wl__term_add(b, index, WL__WRITE, 0, 1.0);
+    wl__term_add(b, index, WL__READ, (int16_t)(1 - to), 1.0);
+    wl__tensor_add(b, index, op->in[to], layout, 1.0);
+    wl__flops_set(b, index, 1.0, 0.0, to == 0 ? WL__GEMM_DX : WL__GEMM_FORWARD);
     value = wl__value_add(b, op->in[to], layout);
     wl__value_dep(b, value, index);
     contribute(b, op->in[to], value, index, o);
@@ -168,20 +163,17 @@ static void einsum_backward(wl__build *b, int16_t o, int16_t g)
 static void pass_through_backward(wl__build *b, int16_t o, int16_t g)
 {
     const wl__op *op = &b->block->op[o];
-    const wl__plan *plan = &b->plan[o];
     const bool mask = wl__has_mask(b, op);
-    const double bytes = plan->out_bytes;
     wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
     int16_t branch = g;
 
-    item.memory_bytes = bytes;
-    if (mask)
-        item.memory_bytes += bytes + plan->out_elements; /* 1-byte mask */
     wl__item_dep(b, &item, g);
     if (mask || op->n_data < op->n_in) {
         const int16_t index = wl__emit(b, &item);
 
+        wl__term_add(b, index, WL__WRITE, 0, 1.0);
         if (mask) {
+            wl__term_add(b, index, WL__MASK, 0, 1.0);
             branch = wl__value_add(b, op->out, b->value[g].layout);
             wl__value_dep(b, branch, index);
         }
@@ -190,62 +182,73 @@ static void pass_through_backward(wl__build *b, int16_t o, int16_t g)
         contribute(b, op->in[i], i == 0 ? g : branch, -1, o);
 }
 
-/* Bytes and inputs of a kernel's backward: the gradient, what it saved, the gradients it writes. */
-static void kernel_reads(wl__build *b, int16_t o, wl_item *item, int16_t *values)
+/* Brings what a kernel's backward reads of its saved operands to the layouts it needs. */
+static void kernel_inputs(wl__build *b, int16_t o, wl_item *item, int16_t *values)
 {
     const wl__op *op = &b->block->op[o];
-    const wl__plan *plan = &b->plan[o];
 
-    item->memory_bytes = plan->out_bytes;
-    for (size_t i = 0; i < op->n_in; i++) {
-        const bool data = i < op->n_data;
+    for (size_t i = 0; i < op->n_data; i++) {
+        wl__layout need = b->plan[o].at->need[i];
 
-        if (!data) {
-            item->memory_bytes += plan->bytes[i];
-            item->memory_bytes +=
-                plan->elements[i] * (op->kernel->lookup ? 0.0 : b->bytes.gradient);
+        if ((op->kernel->saves >> i & 1) == 0)
             continue;
-        }
-        item->memory_bytes += plan->bytes[i];
-        if ((op->kernel->saves >> i & 1) != 0) {
-            wl__layout need = plan->at->need[i];
-
-            values[i] = wl__operand(b, op->in[i]);
-            if (wl__rings(b, op) && i > 0)
-                need.at[WL_SP] = b->value[values[i]].layout.at[WL_SP];
-            values[i] = wl__convert(b, values[i], wl__resolved(need), o);
-            item->memory_bytes += plan->bytes[i];
-            wl__item_dep(b, item, values[i]);
-        }
+        values[i] = wl__operand(b, op->in[i]);
+        if (wl__rings(b, op) && i > 0)
+            need.at[WL_SP] = b->value[values[i]].layout.at[WL_SP];
+        values[i] = wl__convert(b, values[i], wl__resolved(need), o);
+        wl__item_dep(b, item, values[i]);
     }
 }
 
-static void attention_cost(wl__build *b, int16_t o, wl_item *item)
+/* Bytes of a kernel's backward: the result's gradient, what it saved, the gradients it writes. */
+static void kernel_bytes(wl__build *b, const wl__op *op, int16_t index)
 {
-    const wl__op *op = &b->block->op[o];
-    const wl__plan *plan = &b->plan[o];
-    if (b->config->attention == WL_ATTENTION_GPT2022) {
-        item->memory_bytes += SCORE_BYTES_BACKWARD * wl__scores(b, op, plan);
-        wl__item_flops(b, op, 2.0, 0.0, item);
-        return;
+    wl__term_add(b, index, WL__WRITE, 0, 1.0);
+    for (size_t i = 0; i < op->n_in; i++) {
+        wl__term_add(b, index, WL__READ, (int16_t)i, 1.0);
+        if (i < op->n_data && (op->kernel->saves >> i & 1) != 0)
+            wl__term_add(b, index, WL__READ, (int16_t)i, 1.0);
+        if (i >= op->n_data && !op->kernel->lookup)
+            wl__term_add(b, index, WL__GRADIENT, (int16_t)i, 1.0);
     }
-    item->memory_bytes += plan->out_bytes; /* the saved result */
-    wl__item_flops(b, op, 2.0, FLASH_SECOND_SCORES, item);
+}
+
+static void kernel_cost(wl__build *b, const wl__op *op, int16_t index)
+{
+    double second = 0.0;
+
+    kernel_bytes(b, op, index);
+    if (op->kernel->keys && b->config->attention == WL_ATTENTION_GPT2022) {
+        wl__term_add(b, index, WL__SCORES, 0, SCORE_BYTES_BACKWARD);
+    } else if (op->kernel->keys) {
+        wl__term_add(b, index, WL__WRITE, 0, 1.0); /* the saved result */
+        second = FLASH_SECOND_SCORES;
+    }
+    wl__flops_set(b, index, 2.0, second, WL__NO_GEMM);
+}
+
+/* All items from `first` on repeat what forward did. */
+static void again_mark(wl__build *b, size_t first)
+{
+    if (b->n_items == first)
+        return;
+    b->cost[first].again = true;
+    b->cost[b->n_items - 1].again_end = true;
 }
 
 /* Unfused attention under `selective`: the core runs again before its backward. */
 static void core_again(wl__build *b, int16_t o)
 {
-    const double before = b->exact_done;
+    const size_t first = b->n_items;
 
     wl__forward_op(b, (size_t)o);
-    b->again += b->exact_done - before;
+    again_mark(b, first);
 }
 
 static void kernel_backward(wl__build *b, int16_t o, int16_t g)
 {
     const wl__op *op = &b->block->op[o];
-    const wl__plan *plan = &b->plan[o];
+    const wl__op_layout *at = b->plan[o].at;
     wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
     int16_t values[WL__MAX_IN] = {-1, -1, -1, -1, -1, -1, -1, -1}, index, ring = -1;
 
@@ -253,21 +256,18 @@ static void kernel_backward(wl__build *b, int16_t o, int16_t g)
         b->config->attention == WL_ATTENTION_GPT2022)
         core_again(b, o);
     wl__item_dep(b, &item, g);
-    kernel_reads(b, o, &item, values);
-    if (op->kernel->keys)
-        attention_cost(b, o, &item);
-    else
-        wl__item_flops(b, op, 2.0, 0.0, &item);
+    kernel_inputs(b, o, &item, values);
     if (op->n_data < op->n_in)
         weights_dep(b, &item);
     if (wl__rings(b, op))
-        ring = wl__ring_emit(b, op, plan, WL_ALL_GATHER, values);
+        ring = wl__ring_emit(b, op, WL_ALL_GATHER, values);
     item.weight_gradient = op->n_data == 0;
     index = wl__emit(b, &item);
+    kernel_cost(b, op, index);
     if (ring >= 0) /* dK and dV travel the ring as well */
-        ring = wl__ring_emit(b, op, plan, WL_REDUCE_SCATTER, values);
+        ring = wl__ring_emit(b, op, WL_REDUCE_SCATTER, values);
     for (size_t i = 0; i < op->n_data; i++) {
-        wl__layout layout = plan->at->gradient[i];
+        wl__layout layout = at->gradient[i];
         int16_t value;
 
         layout = keep_partial(b, o, b->value[g].layout, layout);
@@ -284,15 +284,14 @@ static void kernel_backward(wl__build *b, int16_t o, int16_t g)
 static void loss_backward(wl__build *b, int16_t o)
 {
     const wl__op *op = &b->block->op[o];
-    const wl__plan *plan = &b->plan[o];
     wl_item item = {.kind = WL_COMPUTE, .op = o, .precision = b->bytes.vector};
     int16_t value, index;
 
-    item.memory_bytes = 2.0 * plan->bytes[0];
     item.dep[item.n_deps++] = WL_DEP_INPUT;
     wl__item_dep(b, &item, wl__operand(b, op->in[0]));
     index = wl__emit(b, &item);
-    value = wl__value_add(b, op->in[0], plan->at->need[0]);
+    wl__term_add(b, index, WL__READ, 0, 2.0);
+    value = wl__value_add(b, op->in[0], b->plan[o].at->need[0]);
     wl__value_dep(b, value, index);
     contribute(b, op->in[0], value, index, o);
 }
@@ -352,7 +351,7 @@ static void recompute_all(wl__build *b)
         for (size_t i = 0; i < b->value[old].n_deps; i++)
             wl__value_dep(b, b->of[t], b->value[old].dep[i]);
     }
-    b->again += b->exact_done;
+    again_mark(b, 0);
 }
 
 /* Uses through which a gradient will come: operands of operators whose result has one. */
@@ -394,9 +393,8 @@ static void incoming(wl__build *b)
     contribute(b, t, value, -1, b->block->tensor[t].producer);
 }
 
-void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
+wl__outline wl__backward_outline(wl__build *b)
 {
-    const bool every = b->config->sharding >= WL_SHARD_GRADIENTS;
     int16_t output = -1;
 
     wl__pass_begin(b);
@@ -409,11 +407,20 @@ void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
     flush(b);
     if (b->block->input >= 0 && b->grad[b->block->input] >= 0)
         output = wl__convert(b, b->grad[b->block->input], stream_of(b, b->block->input), 0);
+    return wl__pass_outline(b, output);
+}
+
+void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last)
+{
+    const wl__outline outline = wl__outline_get(b, WL__BACKWARD);
+    const bool every = b->config->sharding >= WL_SHARD_GRADIENTS;
+
+    wl__evaluate(b, &outline);
     if (every)
         wl__reductions(b);
-    *plain = *last = wl__pass_end(b, output);
+    *plain = *last = wl__pass_end(b, outline.output);
     if (!every) {
         wl__reductions(b);
-        *last = wl__pass_end(b, output);
+        *last = wl__pass_end(b, outline.output);
     }
 }

@@ -77,16 +77,14 @@ void wl__enter(wl__build *b, const wl__block *block, bool recompute)
     wl__parameters_of(b, &b->parameters);
 }
 
-wl__build *wl__build_create(const wl_workload *workload, const wl_config *config, cs_arena *arena)
+static void build_init(wl__build *b, const wl_workload *workload, const wl_config *config,
+                       cs_arena *arena, wl__outlines *outlines)
 {
-    wl__build *b = malloc(sizeof *b);
-
-    if (b == NULL)
-        return NULL;
     b->model = workload->model;
     b->workload = workload;
     b->config = config;
     b->arena = arena;
+    b->outlines = outlines;
     b->bytes = precisions[config->precision];
     if (config->gradients_fp32 != 0)
         b->bytes.gradient = 4;
@@ -104,6 +102,14 @@ wl__build *wl__build_create(const wl_workload *workload, const wl_config *config
         b->keys = (double)workload->context + 0.5 * ((double)workload->output + 1.0);
         b->cache_parts = (double)config->sp;
     }
+}
+
+wl__build *wl__build_create(const wl_workload *workload, const wl_config *config, cs_arena *arena)
+{
+    wl__build *b = malloc(sizeof *b);
+
+    if (b != NULL)
+        build_init(b, workload, config, arena, NULL);
     return b;
 }
 
@@ -220,10 +226,17 @@ static void block_build(wl__build *b, const wl__block *block, bool recompute, wl
         b->boundary = b->plain[block->input];
 }
 
+/* Whether a stack entry needs its block plain (again: false) or recomputed. */
+static bool is_used(const wl__build *b, const wl__stack *entry, bool again)
+{
+    const bool some = b->config->recompute != WL_RECOMPUTE_NONE && b->training && entry->layer;
+
+    return again ? some : !some || b->config->recompute_every > 1;
+}
+
 static void blocks_build(wl__build *b, wl__blocks *blocks, wl_program *program)
 {
-    wl_block *list = cs_arena_alloc(b->arena, 2 * WL__MAX_BLOCKS * sizeof *list);
-    const bool some = b->config->recompute != WL_RECOMPUTE_NONE && b->training;
+    wl_block *list = cs_arena_alloc(b->arena, 2 * b->model->n_blocks * sizeof *list);
 
     memset(blocks->index, -1, sizeof blocks->index);
     program->block = list;
@@ -231,11 +244,7 @@ static void blocks_build(wl__build *b, wl__blocks *blocks, wl_program *program)
         const wl__stack *entry = &b->model->stack[i];
 
         for (int again = 0; again < 2; again++) {
-            const bool used = again != 0
-                                  ? some && entry->layer
-                                  : !(some && entry->layer) || b->config->recompute_every > 1;
-
-            if (!used || blocks->index[entry->block][again] >= 0)
+            if (!is_used(b, entry, again != 0) || blocks->index[entry->block][again] >= 0)
                 continue;
             blocks->index[entry->block][again] = (int16_t)program->n_blocks;
             block_build(b, &b->model->block[entry->block], again != 0, &list[program->n_blocks],
@@ -270,38 +279,82 @@ static void totals_fill(const wl__blocks *blocks, wl_program *program)
                                     program->flops.recompute_flops + program->flops.redundant_flops;
 }
 
-cs_status wl_program_build(const wl_workload *workload, const wl_config *config, cs_arena *arena,
-                           wl_program **out, cs_error *err)
+static cs_status program_build(wl__build *b, wl_program **out, cs_error *err)
 {
-    cs_status status = CS_OK;
-    wl__build *b = NULL;
-    wl_program *program;
+    const wl_workload *workload = b->workload;
+    wl_program *program = cs_arena_alloc(b->arena, sizeof *program);
     wl__blocks blocks;
 
-    CS_TRY(wl__check(workload, config, err));
-    b = wl__build_create(workload, config, arena);
-    program = cs_arena_alloc(arena, sizeof *program);
-    if (b == NULL || program == NULL) {
-        status = cs_fail(err, CS_ENOMEM, "program");
-        goto done;
-    }
-    program->micro_batches = workload->global_batch / (config->dp * config->micro_batch);
+    if (program == NULL)
+        return cs_fail(err, CS_ENOMEM, "program");
+    program->micro_batches = workload->global_batch / (b->config->dp * b->config->micro_batch);
     program->tokens = (double)workload->global_batch *
                       (workload->mode == WL_DECODE ? 1.0 : (double)workload->sequence);
     program->op_names = workload->model->op_names;
     blocks_build(b, &blocks, program);
     if (!b->failed)
         wl__stages(b, &blocks, program);
-    if (b->failed) {
-        status = cs_fail(err, CS_ENOMEM,
-                         "program of model '%s': out of memory, or a block with "
-                         "more than %d items",
-                         workload->model->name, WL__MAX_ITEMS);
-        goto done;
-    }
+    if (b->failed)
+        return cs_fail(err, CS_ENOMEM,
+                       "program of model '%s': out of memory, or a block with "
+                       "more than %d items",
+                       workload->model->name, WL__MAX_ITEMS);
     totals_fill(&blocks, program);
     *out = program;
+    return CS_OK;
+}
+
+cs_status wl_program_build(const wl_workload *workload, const wl_config *config, cs_arena *arena,
+                           wl_program **out, cs_error *err)
+{
+    cs_status status = CS_OK;
+    wl__build *b = NULL;
+
+    CS_TRY(wl__check(workload, config, err));
+    b = wl__build_create(workload, config, arena);
+    if (b == NULL)
+        return cs_fail(err, CS_ENOMEM, "program");
+    CS_TRY(program_build(b, out, err));
 done:
     free(b);
+    return status;
+}
+
+struct wl_builder {
+    wl__outlines *outlines;
+    wl__build build;
+};
+
+wl_builder *wl_builder_create(size_t limit_bytes)
+{
+    wl_builder *builder = malloc(sizeof *builder);
+
+    if (builder == NULL)
+        return NULL;
+    builder->outlines = wl__outlines_create(limit_bytes);
+    if (builder->outlines != NULL)
+        return builder;
+    free(builder);
+    return NULL;
+}
+
+void wl_builder_destroy(wl_builder *builder)
+{
+    if (builder == NULL)
+        return;
+    wl__outlines_destroy(builder->outlines);
+    free(builder);
+}
+
+cs_status wl_builder_build(wl_builder *builder, const wl_workload *workload,
+                           const wl_config *config, cs_arena *arena, wl_program **out,
+                           cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(wl__check(workload, config, err));
+    build_init(&builder->build, workload, config, arena, builder->outlines);
+    CS_TRY(program_build(&builder->build, out, err));
+done:
     return status;
 }

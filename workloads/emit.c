@@ -6,8 +6,7 @@
 
 void wl__pass_begin(wl__build *b)
 {
-    b->n_items = b->n_values = b->n_pending = 0;
-    b->hardware = b->exact_done = b->redundant = b->flash = b->again = 0.0;
+    b->n_items = b->n_terms = b->n_values = b->n_pending = 0;
     b->loss = -1;
     memset(b->of, -1, b->block->n_tensors * sizeof *b->of);
     memset(b->grad, -1, b->block->n_tensors * sizeof *b->grad);
@@ -21,6 +20,7 @@ int16_t wl__emit(wl__build *b, const wl_item *item)
         return WL_DEP_INPUT;
     }
     b->item[b->n_items] = *item;
+    b->cost[b->n_items] = (wl__cost){.op = item->op, .first = -1, .last = -1};
     b->item[b->n_items].op = (int16_t)(item->op >= 0 ? b->block->op_base + item->op
                                                      : b->model->n_op_names - 1 - item->op);
     return (int16_t)b->n_items++;
@@ -137,7 +137,7 @@ static int16_t step_emit(wl__build *b, int16_t value, const step *s, int8_t to, 
     const int16_t tensor = b->value[value].tensor;
     wl__layout layout = b->value[value].layout;
     const wl__layout before = layout;
-    int16_t next;
+    int16_t next, index;
 
     layout.at[s->axis] = to;
     next = wl__value_add(b, tensor, layout);
@@ -154,10 +154,10 @@ static int16_t step_emit(wl__build *b, int16_t value, const step *s, int8_t to, 
                         .op = op,
                         .precision = b->bytes.arithmetic};
 
-        item.bytes = wl__element_bytes(b, tensor) *
-                     wl__elements(b, tensor, s->type == WL_ALL_GATHER ? layout : before);
         wl__item_dep(b, &item, value);
-        wl__value_dep(b, next, wl__emit(b, &item));
+        index = wl__emit(b, &item);
+        wl__tensor_add(b, index, tensor, s->type == WL_ALL_GATHER ? layout : before, 1.0);
+        wl__value_dep(b, next, index);
     }
     return next;
 }
@@ -210,19 +210,19 @@ static int16_t join(wl__build *b, int16_t value)
     return last;
 }
 
+wl__outline wl__pass_outline(wl__build *b, int16_t output)
+{
+    return (wl__outline){b->item, b->cost, b->term, b->n_items, b->n_terms, join(b, output)};
+}
+
 wl_pass wl__pass_end(wl__build *b, int16_t output)
 {
-    wl_pass pass = {.n = b->n_items, .output = WL_DEP_INPUT};
-    wl_item *copy;
+    wl_pass pass = {.n = b->n_items, .output = output};
 
-    pass.output = join(b, output);
-    copy = cs_arena_alloc(b->arena, (b->n_items > 0 ? b->n_items : 1) * sizeof *copy);
-    if (copy == NULL) {
+    pass.item = cs_arena_copy(b->arena, b->item, b->n_items * sizeof *b->item);
+    if (pass.item == NULL) {
         b->failed = true;
         pass.n = 0;
-        return pass;
     }
-    memcpy(copy, b->item, b->n_items * sizeof *copy);
-    pass.item = copy;
     return pass;
 }

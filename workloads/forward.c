@@ -7,29 +7,6 @@
  * softmax and dropout with its 1-byte mask, read by the product with V. */
 #define SCORE_BYTES_FORWARD 13.0
 
-void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item)
-{
-    const wl__plan *plan = &b->plan[op - b->block->op];
-    const bool half = op->kernel->keys && op->causal && b->workload->mode != WL_DECODE;
-    const double share = (half ? 0.5 : 1.0) * (times + second);
-    double flops = share * plan->flops / plan->divisor, all;
-
-    if (op->kernel->keys)
-        flops /= b->cache_parts;
-    all = flops * b->npus;
-    if (op->class == WL__CLASS_EXPERT)
-        all /= b->imbalance;
-    b->hardware += all;
-    b->exact_done += share * plan->exact;
-    b->redundant += all - share * plan->exact;
-    b->flash += (half ? 0.5 : 1.0) * second * plan->exact;
-    /* A contiguous cut leaves the last rank (2n-1)/n of the mean causal work. */
-    if (half && b->axis[WL_SP] > 1 && b->config->cp_balanced == 0)
-        flops *= 2.0 - 1.0 / (double)b->axis[WL_SP];
-    item->flops = flops;
-    item->precision = op->kernel == &wl__einsum ? b->bytes.arithmetic : b->bytes.vector;
-}
-
 bool wl__rings(const wl__build *b, const wl__op *op)
 {
     return op->kernel->keys && b->ring && b->axis[WL_SP] > 1;
@@ -37,8 +14,7 @@ bool wl__rings(const wl__build *b, const wl__op *op)
 
 /* The ring exchange of K and V (or of their gradients): n-1 steps beside attention, the bytes of a
  * gather. */
-int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_collective type,
-                      const int16_t *values)
+int16_t wl__ring_emit(wl__build *b, const wl__op *op, wl_collective type, const int16_t *values)
 {
     wl_item item = {.kind = WL_COMM,
                     .collective = (uint8_t)type,
@@ -47,12 +23,14 @@ int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_c
                     .overlapped = true,
                     .precision = b->bytes.arithmetic,
                     .op = (int16_t)(op - b->block->op)};
+    int16_t index;
 
-    for (size_t i = 1; i < op->n_data; i++) {
-        item.bytes += plan->bytes[i];
+    for (size_t i = 1; i < op->n_data; i++)
         wl__item_dep(b, &item, values[i]);
-    }
-    return wl__emit(b, &item);
+    index = wl__emit(b, &item);
+    for (size_t i = 1; i < op->n_data; i++)
+        wl__term_add(b, index, WL__READ, (int16_t)i, 1.0);
+    return index;
 }
 
 /* Converts one operand; partial sums that an addition joins are added before they are reduced. */
@@ -83,45 +61,35 @@ static int16_t operand_convert(wl__build *b, const wl__op *op, const wl__plan *p
     return wl__convert(b, value, need, (int16_t)(op - b->block->op));
 }
 
-/* All-reduce inside a kernel whose reduced dimension is split (statistics, never the tensor). */
-static void inner_collective(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t result)
-{
-    for (size_t a = 0; a < WL__AXES; a++) {
-        const int8_t dim = plan->at->split[a];
-        wl_item item = {.kind = WL_COMM,
-                        .collective = WL_ALL_REDUCE,
-                        .group = WL_GROUP(a),
-                        .axis = (uint8_t)a,
-                        .op = (int16_t)(op - b->block->op)};
-
-        if (dim < 0 || b->model->dim[dim].role != op->kernel->inner_role)
-            continue;
-        item.bytes = 4.0 * op->kernel->inner_floats * plan->elements[0] /
-                     (b->size[dim] / wl__factor(b, a, dim));
-        if (op->kernel->inner_role == WL__SEQUENCE) { /* the state carried along the sequence */
-            const wl__tensor *state = &b->block->tensor[op->in[op->n_data - 1]];
-
-            item.bytes *= b->size[state->dim[state->rank - 1]];
-        }
-        wl__item_dep(b, &item, result);
-        wl__value_dep(b, result, wl__emit(b, &item));
-    }
-}
-
-/* Decoding over a cache cut along its sequence: results and statistics are combined. */
-static void combine_cache(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t result)
+/* All-reduce behind a kernel's result, of `times` the quantity. */
+static void result_reduce(wl__build *b, const wl__op *op, size_t axis, wl__quantity what,
+                          double times, int16_t result)
 {
     wl_item item = {.kind = WL_COMM,
                     .collective = WL_ALL_REDUCE,
-                    .group = WL_GROUP(WL_SP),
-                    .axis = WL_SP,
+                    .group = WL_GROUP(axis),
+                    .axis = (uint8_t)axis,
                     .op = (int16_t)(op - b->block->op)};
+    int16_t index;
 
-    if (!op->kernel->keys || b->cache_parts <= 1.0)
-        return;
-    item.bytes = 4.0 * plan->out_elements;
     wl__item_dep(b, &item, result);
-    wl__value_dep(b, result, wl__emit(b, &item));
+    index = wl__emit(b, &item);
+    wl__term_add(b, index, what, (int16_t)axis, times);
+    wl__value_dep(b, result, index);
+}
+
+/* Collectives inside a kernel: statistics where its reduced dimension is split, never the tensor;
+ * in decoding, results and statistics over a cache cut along its sequence. */
+static void inner_collectives(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t result)
+{
+    for (size_t a = 0; a < WL__AXES && op->kernel->inner_role != WL__N_ROLES; a++) {
+        const int8_t dim = plan->at->split[a];
+
+        if (dim >= 0 && b->model->dim[dim].role == op->kernel->inner_role)
+            result_reduce(b, op, a, WL__INNER, 1.0, result);
+    }
+    if (op->kernel->keys && b->cache_parts > 1.0)
+        result_reduce(b, op, WL_SP, WL__RESULT, 4.0, result);
 }
 
 static int16_t result_value(wl__build *b, const wl__op *op, const wl__plan *plan, int16_t item)
@@ -134,6 +102,19 @@ static int16_t result_value(wl__build *b, const wl__op *op, const wl__plan *plan
     return value;
 }
 
+static int16_t compute_emit(wl__build *b, const wl__op *op, const wl_item *item)
+{
+    const int16_t index = wl__emit(b, item);
+
+    for (size_t i = 0; i < op->n_in; i++)
+        wl__term_add(b, index, WL__READ, (int16_t)i, 1.0);
+    wl__term_add(b, index, WL__WRITE, 0, 1.0);
+    if (op->kernel->keys && b->config->attention == WL_ATTENTION_GPT2022)
+        wl__term_add(b, index, WL__SCORES, 0, SCORE_BYTES_FORWARD);
+    wl__flops_set(b, index, 1.0, 0.0, op->kernel == &wl__einsum ? WL__GEMM_FORWARD : WL__NO_GEMM);
+    return index;
+}
+
 void wl__forward_op(wl__build *b, size_t o)
 {
     const wl__op *op = &b->block->op[o];
@@ -142,43 +123,30 @@ void wl__forward_op(wl__build *b, size_t o)
     int16_t values[WL__MAX_IN] = {-1, -1, -1, -1, -1, -1, -1, -1}, ring = -1, result;
     wl_item item = {.kind = WL_COMPUTE, .op = (int16_t)o, .axis = WL_TP};
 
-    for (size_t i = 0; i < op->n_in; i++) {
-        item.memory_bytes += plan->bytes[i];
-        if (i < op->n_data && !merged[i]) {
+    for (size_t i = 0; i < op->n_data; i++)
+        if (!merged[i]) {
             values[i] = operand_convert(b, op, plan, i, merged);
             wl__item_dep(b, &item, values[i]);
         }
-    }
     if (op->n_data < op->n_in && b->config->sharding == WL_SHARD_WEIGHTS)
         item.dep[item.n_deps < WL_MAX_DEPS ? item.n_deps++ : WL_MAX_DEPS - 1] = WL_DEP_WEIGHTS;
-    item.memory_bytes += plan->out_bytes;
-    if (op->kernel->keys && b->config->attention == WL_ATTENTION_GPT2022)
-        item.memory_bytes += SCORE_BYTES_FORWARD * wl__scores(b, op, plan);
-    if (op->kernel == &wl__einsum) {
-        item.m = plan->m;
-        item.n = plan->n;
-        item.k = plan->k;
-    }
-    wl__item_flops(b, op, 1.0, 0.0, &item);
     if (wl__rings(b, op))
-        ring = wl__ring_emit(b, op, plan, WL_ALL_GATHER, values);
-    result = result_value(b, op, plan, wl__emit(b, &item));
+        ring = wl__ring_emit(b, op, WL_ALL_GATHER, values);
+    result = result_value(b, op, plan, compute_emit(b, op, &item));
     if (ring >= 0)
         wl__value_dep(b, result, ring);
-    if (op->kernel->inner_role != WL__N_ROLES)
-        inner_collective(b, op, plan, result);
-    combine_cache(b, op, plan, result);
-    if (op->out >= 0) {
-        b->of[op->out] = result;
-        /* a partial sum is kept as its first consumer resolves it */
-        if (!wl__layout_equal(plan->at->out, b->layouts->home[op->out]) && o + 1 == b->block->n_ops)
-            b->of[op->out] = wl__convert(b, result, b->layouts->home[op->out], (int16_t)o);
-    } else {
+    inner_collectives(b, op, plan, result);
+    if (op->out < 0) {
         b->loss = result;
+        return;
     }
+    b->of[op->out] = result;
+    /* a partial sum is kept as its first consumer resolves it */
+    if (!wl__layout_equal(plan->at->out, b->layouts->home[op->out]) && o + 1 == b->block->n_ops)
+        b->of[op->out] = wl__convert(b, result, b->layouts->home[op->out], (int16_t)o);
 }
 
-wl_pass wl__forward(wl__build *b)
+wl__outline wl__forward_outline(wl__build *b)
 {
     int16_t output;
 
@@ -201,5 +169,13 @@ wl_pass wl__forward(wl__build *b)
         output = wl__convert(b, b->of[b->block->output], stream,
                              b->block->tensor[b->block->output].producer);
     }
-    return wl__pass_end(b, output);
+    return wl__pass_outline(b, output);
+}
+
+wl_pass wl__forward(wl__build *b)
+{
+    const wl__outline outline = wl__outline_get(b, WL__FORWARD);
+
+    wl__evaluate(b, &outline);
+    return wl__pass_end(b, outline.output);
 }

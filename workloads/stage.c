@@ -116,10 +116,12 @@ void wl__stages(wl__build *b, const wl__blocks *blocks, wl_program *program)
         }
         if (before != NULL && same(before, &list[s])) {
             list[s].memory = before->memory;
+            list[s].blocks = before->blocks;
             list[s].update = before->update;
             continue;
         }
         list[s].memory = wl__static_memory(b, blocks, program, &list[s]);
+        list[s].blocks = wl__stage_blocks(program, &list[s]);
         list[s].update.output = WL_DEP_INPUT;
         if (b->training)
             list[s].update = wl__update(b, blocks, &list[s], pp > 1);

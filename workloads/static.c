@@ -158,7 +158,6 @@ wl_pass wl__update(wl__build *b, const wl__blocks *blocks, const wl_stage *stage
 {
     double updated = 0.0;
     int16_t after = -1;
-    wl_pass pass;
 
     wl__pass_begin(b);
     if (tied)
@@ -169,82 +168,55 @@ wl_pass wl__update(wl__build *b, const wl__blocks *blocks, const wl_stage *stage
     for (int k = 0; k < WL__N_BUCKETS; k++)
         if (b->config->sharding == WL_SHARD_OPTIMIZER || b->config->sharding == WL_SHARD_GRADIENTS)
             parameters_gather(b, k, stage_elements(b, blocks, stage, k, false), after);
-    pass = wl__pass_end(b, -1);
-    pass.output = (int16_t)(pass.n - 1);
-    return pass;
+    return wl__pass_end(b, (int16_t)(b->n_items - 1));
 }
 
-/* Largest transient of the stage's blocks, and where it is reached. */
-static void transient_fill(const wl_program *program, const wl_stage *stage, wl_memory *m)
+/* Adds one block, `count` times, to what its stage holds. */
+static void block_add(const wl_block *block, int32_t index, double count, wl_stage_blocks *out)
 {
-    m->transient = -1.0;
-    for (size_t j = 0; j < stage->n_chunks; j++)
-        for (size_t i = 0; i < stage->n_segments[j]; i++) {
-            const wl_block *block = &program->block[stage->segment[j][i].block];
-            const bool backward =
-                block->backward_peak_bytes >= block->forward_peak_bytes && block->backward.n > 0;
-            const double peak = backward ? block->backward_peak_bytes : block->forward_peak_bytes;
+    const bool backward =
+        block->backward_peak_bytes >= block->forward_peak_bytes && block->backward.n > 0;
+    const double peak = backward ? block->backward_peak_bytes : block->forward_peak_bytes;
 
-            if (peak <= m->transient)
-                continue;
-            m->transient = peak;
-            m->peak_block = stage->segment[j][i].block;
-            m->peak_pass = backward ? 1 : 0;
-        }
-    m->transient = fmax(m->transient, 0.0);
+    out->n += count;
+    *(block->head ? &out->logits : &out->saved) += block->saved_bytes * count;
+    out->gathered += block->gathered_bytes * count;
+    out->largest_gathered = fmax(out->largest_gathered, block->gathered_bytes);
+    if (peak <= out->transient)
+        return;
+    out->transient = peak;
+    out->peak_block = index;
+    out->peak_pass = backward ? 1 : 0;
 }
 
-static double largest_gathered(const wl_program *program, const wl_stage *stage)
+wl_stage_blocks wl__stage_blocks(const wl_program *program, const wl_stage *stage)
 {
-    double most = 0.0;
+    wl_stage_blocks out = {.transient = -1.0};
 
     for (size_t j = 0; j < stage->n_chunks; j++)
         for (size_t i = 0; i < stage->n_segments[j]; i++) {
-            const wl_block *block = &program->block[stage->segment[j][i].block];
+            const wl_segment *segment = &stage->segment[j][i];
 
-            most = fmax(most, block->gathered_bytes);
+            block_add(&program->block[segment->block], segment->block, (double)segment->count,
+                      &out);
         }
-    return most;
+    out.transient = fmax(out.transient, 0.0);
+    return out;
 }
 
-static double saved(const wl_program *program, const wl_stage *stage, bool head)
+static double gathered(const wl_config *config, const wl_stage_blocks *blocks)
 {
-    double bytes = 0.0;
+    const double ahead = (double)(config->prefetch > 0 ? config->prefetch : 0);
 
-    for (size_t j = 0; j < stage->n_chunks; j++)
-        for (size_t i = 0; i < stage->n_segments[j]; i++) {
-            const wl_block *block = &program->block[stage->segment[j][i].block];
-
-            if (block->head == head)
-                bytes += block->saved_bytes * (double)stage->segment[j][i].count;
-        }
-    return bytes;
-}
-
-static double gathered(const wl_program *program, const wl_config *config, const wl_stage *stage)
-{
-    double all = 0.0;
-
-    for (size_t j = 0; j < stage->n_chunks; j++)
-        for (size_t i = 0; i < stage->n_segments[j]; i++)
-            all += program->block[stage->segment[j][i].block].gathered_bytes *
-                   (double)stage->segment[j][i].count;
     if (config->reshard == 0)
-        return all;
-    return fmin(all, largest_gathered(program, stage) *
-                         (1.0 + (double)(config->prefetch > 0 ? config->prefetch : 0)));
+        return blocks->gathered;
+    return fmin(blocks->gathered, blocks->largest_gathered * (1.0 + ahead));
 }
 
-/* Weights kept in host memory pass through two blocks' worth of buffers. */
-static double host_buffers(const wl_program *program, const wl_stage *stage, double offloaded)
+/* What lives in host memory passes through two blocks' worth of buffers. */
+static double host_buffers(const wl_stage_blocks *blocks, double offloaded)
 {
-    double blocks = 0.0;
-
-    (void)program;
-    for (size_t j = 0; j < stage->n_chunks; j++)
-        for (size_t i = 0; i < stage->n_segments[j]; i++)
-            blocks += (double)stage->segment[j][i].count;
-    return blocks > 0.0 ? offloaded * fmin(1.0, 2.0 / blocks) : 0.0;
+    return blocks->n > 0.0 ? offloaded * fmin(1.0, 2.0 / blocks->n) : 0.0;
 }
 
 wl_memory wl_stage_memory(const wl_program *program, const wl_config *config, size_t stage_index,
@@ -252,21 +224,24 @@ wl_memory wl_stage_memory(const wl_program *program, const wl_config *config, si
 {
     const wl_stage *stage = &program->stage[stage_index];
     const wl_static_memory *s = &stage->memory;
+    const wl_stage_blocks *blocks = &stage->blocks;
     const double chunks = in_flight / (double)stage->n_chunks;
     wl_memory m = {.weights = s->weights,
                    .gradients = s->gradients,
                    .optimizer = s->optimizer,
                    .communication = s->communication,
-                   .kv_cache = s->kv_cache};
+                   .kv_cache = s->kv_cache,
+                   .transient = blocks->transient,
+                   .peak_block = blocks->peak_block,
+                   .peak_pass = blocks->peak_pass};
 
-    m.activations = saved(program, stage, false) * chunks;
-    m.logits = saved(program, stage, true) * fmax(1.0, chunks);
+    m.activations = blocks->saved * chunks;
+    m.logits = blocks->logits * fmax(1.0, chunks);
     if (config->offload == WL_OFFLOAD_ACTIVATIONS)
-        m.activations = fmin(m.activations, host_buffers(program, stage, m.activations));
-    m.gathered = gathered(program, config, stage);
+        m.activations = fmin(m.activations, host_buffers(blocks, m.activations));
+    m.gathered = gathered(config, blocks);
     if (config->offload == WL_OFFLOAD_WEIGHTS)
-        m.gathered += host_buffers(program, stage, s->offloaded);
-    transient_fill(program, stage, &m);
+        m.gathered += host_buffers(blocks, s->offloaded);
     m.total = m.weights + m.gradients + m.optimizer + m.activations + m.gathered + m.communication +
               m.logits + m.kv_cache + m.transient;
     return m;

@@ -242,11 +242,21 @@ typedef struct {
     double parameters; /* parameters held by one NPU before sharding over data */
 } wl_static_memory;
 
+/* Activations and gathered weights of a stage's blocks, bytes on one NPU. */
+typedef struct {
+    double n;                          /* blocks */
+    double saved, logits;              /* kept of one micro-batch; the latter by the head */
+    double gathered, largest_gathered; /* of all blocks, of the largest */
+    double transient;                  /* most that lives only inside one block: of */
+    int32_t peak_block, peak_pass;     /* this block's forward (0) or backward (1) */
+} wl_stage_blocks;
+
 typedef struct {
     size_t n_chunks;               /* = virtual stages */
     const wl_segment *segment[16]; /* per chunk */
     size_t n_segments[16];
     wl_static_memory memory;
+    wl_stage_blocks blocks;
     wl_pass update; /* optimizer step, its updated-parameter gathers (sharding
                        optimizer/gradients), tied-embedding reduction */
 } wl_stage;
@@ -279,6 +289,19 @@ typedef struct {
  * programs in a table keyed by wl_config. */
 CS_MUST_USE cs_status wl_program_build(const wl_workload *workload, const wl_config *config,
                                        cs_arena *arena, wl_program **out, cs_error *err);
+
+/* What many builds share: working memory, and the passes without their numbers, which are the same
+ * for all splits that cut on the same axes.  One thread at a time; the models it builds from must
+ * outlive it. */
+typedef struct wl_builder wl_builder;
+/* Keeps up to about `limit_bytes` (4 MiB hold everything a search meets).  NULL when out of memory;
+ * the caller owns it. */
+wl_builder *wl_builder_create(size_t limit_bytes);
+void wl_builder_destroy(wl_builder *builder); /* NULL is a no-op */
+/* wl_program_build, to the last digit, at about a third of its cost once warm. */
+CS_MUST_USE cs_status wl_builder_build(wl_builder *builder, const wl_workload *workload,
+                                       const wl_config *config, cs_arena *arena, wl_program **out,
+                                       cs_error *err);
 
 /* Peak memory of one stage by part, bytes, given how many micro-batches (times chunks) are in
  * flight there: in_flight counts stage-chunks whose activations are held at the worst moment. */

@@ -24,6 +24,7 @@ enum {
     WL__MAX_STACK = 64,
     WL__MAX_ITEMS = 640,
     WL__MAX_VALUES = 1200,
+    WL__MAX_TERMS = 4096,
     WL__AXES = 4, /* tp, sp, ep, dp: the axes that cut tensors; pp cuts the stack */
     WL__CUTS = 24 /* ways to choose the axes that cut; tp alone, or with tp_sequence */
 };
@@ -261,11 +262,57 @@ typedef struct {
     int32_t replicas;
 } wl__parameters;
 
+/* What an item reads and writes, in terms of the plan of its operator. */
+typedef enum {
+    WL__READ,     /* bytes of operand `at` */
+    WL__WRITE,    /* bytes of the result */
+    WL__MASK,     /* bytes of the result, read once more with a mask of one byte an element */
+    WL__RESULT,   /* elements of the result */
+    WL__SCORES,   /* scores of attention */
+    WL__GRADIENT, /* bytes of the gradient of parameter operand `at` */
+    WL__TENSOR,   /* bytes of tensor `at` in `layout` */
+    WL__INNER,    /* bytes of the collective inside a kernel, on axis `at` */
+    WL__N_QUANTITIES
+} wl__quantity;
+typedef struct {
+    double times;
+    wl__layout layout;
+    int16_t at;
+    int16_t next; /* term of the same item, -1 */
+    uint8_t what; /* wl__quantity */
+} wl__term;
+
+/* How a GEMM's shape follows from the forward one: itself, dX, dW. */
+typedef enum { WL__NO_GEMM, WL__GEMM_FORWARD, WL__GEMM_DX, WL__GEMM_DW } wl__gemm_kind;
+
+/* Where the numbers of an item come from. */
+typedef struct {
+    double times, second;  /* forward FLOPs, and of these for scores computed again; 0: none */
+    int16_t op;            /* of the block */
+    int16_t first, last;   /* terms of its bytes; -1: none */
+    uint8_t gemm;          /* wl__gemm_kind */
+    bool again, again_end; /* first and last item of a recomputation */
+} wl__cost;
+
+/* A pass without its numbers: the same for all splits that cut on the same axes. */
+typedef struct {
+    const wl_item *item;
+    const wl__cost *cost;
+    const wl__term *term;
+    size_t n, n_terms;
+    int16_t output;
+} wl__outline;
+typedef enum { WL__FORWARD, WL__BACKWARD } wl__pass_kind;
+
+/* Outlines made before, by all that decides them. */
+typedef struct wl__outlines wl__outlines;
+
 typedef struct {
     const wl_model *model;
     const wl_workload *workload;
     const wl_config *config;
     cs_arena *arena;
+    wl__outlines *outlines; /* NULL: none are kept */
     wl__bytes bytes;
     bool training;
     bool failed;        /* out of memory or over a table's size */
@@ -301,7 +348,10 @@ typedef struct {
 
     /* the pass being emitted */
     wl_item item[WL__MAX_ITEMS];
+    wl__cost cost[WL__MAX_ITEMS];
     size_t n_items;
+    wl__term term[WL__MAX_TERMS];
+    size_t n_terms;
     wl__value value[WL__MAX_VALUES];
     size_t n_values;
     int16_t of[WL__MAX_TENSORS];   /* tensor -> its value in this pass, -1 */
@@ -388,20 +438,37 @@ static inline double wl__element_bytes(const wl__build *b, int16_t t)
     return b->block->tensor[t].fp32 ? 4.0 : b->bytes.activation;
 }
 void wl__pass_begin(wl__build *b);
+/* The pass emitted so far, ending in the value `output` (-1: none). */
+wl__outline wl__pass_outline(wl__build *b, int16_t output);
+/* The items of the pass at hand in arena memory; item `output` ends it. */
 wl_pass wl__pass_end(wl__build *b, int16_t output);
+
+/* cost.c */
+/* Adds to the bytes of an item (-1: an emission that failed). */
+void wl__term_add(wl__build *b, int16_t item, wl__quantity what, int16_t at, double times);
+void wl__tensor_add(wl__build *b, int16_t item, int16_t tensor, wl__layout layout, double times);
+/* Sets an item's FLOPs: `times` forward, and `second` times for scores computed again. */
+void wl__flops_set(wl__build *b, int16_t item, double times, double second, wl__gemm_kind gemm);
+/* Makes the outline's items the pass at hand, with their numbers, and the pass's totals. */
+void wl__evaluate(wl__build *b, const wl__outline *outline);
+
+/* outline.c */
+/* Keeps outlines in at most about `limit_bytes`.  NULL when out of memory. */
+wl__outlines *wl__outlines_create(size_t limit_bytes);
+void wl__outlines_destroy(wl__outlines *outlines);
+/* The outline of a pass of the block at hand: kept, or made now; valid until the next one. */
+wl__outline wl__outline_get(wl__build *b, wl__pass_kind kind);
 
 /* forward.c, backward.c */
 void wl__forward_op(wl__build *b, size_t op);
+wl__outline wl__forward_outline(wl__build *b);
+wl__outline wl__backward_outline(wl__build *b);
 wl_pass wl__forward(wl__build *b);
 /* Value of a tensor in this pass: computed, saved, or recomputed now. */
 int16_t wl__operand(wl__build *b, int16_t tensor);
-/* `times` the forward FLOPs of the operator into the item, and `second` times for scores computed
- * again; adds them to the pass's totals over all NPUs. */
-void wl__item_flops(wl__build *b, const wl__op *op, double times, double second, wl_item *item);
 /* Dropout mask on the branches of an addition (gpt-2022). */
 bool wl__has_mask(const wl__build *b, const wl__op *op);
-int16_t wl__ring_emit(wl__build *b, const wl__op *op, const wl__plan *plan, wl_collective type,
-                      const int16_t *values);
+int16_t wl__ring_emit(wl__build *b, const wl__op *op, wl_collective type, const int16_t *values);
 bool wl__rings(const wl__build *b, const wl__op *op);
 /* *plain: without gradient reductions; *last: with those of the last micro-batch. */
 void wl__backward(wl__build *b, wl_pass *plain, wl_pass *last);
@@ -435,6 +502,7 @@ void wl__chunk_range(int64_t layers, int64_t chunks, int64_t c, int64_t *first, 
 /* static.c */
 wl_static_memory wl__static_memory(const wl__build *b, const wl__blocks *blocks,
                                    const wl_program *program, const wl_stage *stage);
+wl_stage_blocks wl__stage_blocks(const wl_program *program, const wl_stage *stage);
 wl_pass wl__update(wl__build *b, const wl__blocks *blocks, const wl_stage *stage, bool tied);
 /* check.c */
 CS_MUST_USE cs_status wl__check(const wl_workload *workload, const wl_config *config,
