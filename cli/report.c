@@ -23,6 +23,44 @@ static double info_number(const search_study *study, const char *key)
     return end != NULL && end != text ? value : NAN;
 }
 
+/* The whole of a file as JSON; NULL when that cannot be had. */
+static cs_json *read_json(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    cs_json *value = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t n;
+
+    if (file == NULL)
+        return NULL;
+    n = getdelim(&text, &size, '\0', file);
+    fclose(file);
+    if (n > 0 && cs_json_parse(text, (size_t)n, &value, NULL) != CS_OK)
+        value = NULL;
+    free(text);
+    return value;
+}
+
+/* The bound that `run` wrote beside the study, in run.json; only of the same inputs. */
+static void bound_beside(const char *study_path, const search_study *study, report_source *source)
+{
+    const char *slash = strrchr(study_path, '/'), *hash = NULL;
+    const int folder = slash != NULL ? (int)(slash - study_path) + 1 : 0;
+    char path[4096];
+    cs_json *run;
+
+    if (snprintf(path, sizeof path, "%.*srun.json", folder, study_path) >= (int)sizeof path)
+        return;
+    run = read_json(path);
+    if (run != NULL && cs_json_get_string(cs_json_get(run, "inputs_hash"), &hash) &&
+        strcmp(hash, search_study_info(study, "hash")) == 0) {
+        (void)cs_json_get_real(cs_json_get(run, "bound"), &source->bound);
+        (void)cs_json_get_real(cs_json_get(run, "gap"), &source->gap);
+    }
+    cs_json_destroy(run);
+}
+
 static cs_status open_studies(const cli_list *files, studies *s, cs_error *err)
 {
     cs_status status = CS_OK;
@@ -40,6 +78,8 @@ static cs_status open_studies(const cli_list *files, studies *s, cs_error *err)
             .bound = info_number(s->study[i], "bound"),
             .gap = info_number(s->study[i], "gap"),
         };
+        if (isnan(s->source[i].bound))
+            bound_beside(files->item[i], s->study[i], &s->source[i]);
     }
 done:
     return status;

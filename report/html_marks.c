@@ -42,6 +42,24 @@ static void find_top(const html__rows *rows, html__marks *marks)
     }
 }
 
+static void find_nearest(const html__rows *rows, html__marks *marks)
+{
+    for (size_t i = 0; i < rows->n && marks->n_top == 0; i++) {
+        size_t at = marks->n_nearest;
+        if (rows->status[i] != SEARCH_INFEASIBLE || !isfinite(rows->violation[i]))
+            continue;
+        if (at == HTML_NEAREST && rows->violation[i] >= rows->violation[marks->nearest[at - 1]])
+            continue;
+        if (at < HTML_NEAREST)
+            marks->n_nearest++;
+        else
+            at--;
+        for (; at > 0 && rows->violation[i] < rows->violation[marks->nearest[at - 1]]; at--)
+            marks->nearest[at] = marks->nearest[at - 1];
+        marks->nearest[at] = i;
+    }
+}
+
 static bool find_improvements(const html__rows *rows, html__marks *marks)
 {
     double best = INFINITY;
@@ -176,6 +194,7 @@ cs_status html__marks_find(const html__rows *rows, const char *front, html__mark
 
     *marks = (html__marks){.n_top = 0};
     find_top(rows, marks);
+    find_nearest(rows, marks);
     if (!find_improvements(rows, marks))
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
     for (size_t a = 0; a < HTML_N_METRICS; a++)
@@ -200,6 +219,8 @@ static void mark_all(const html__rows *rows, const html__marks *marks)
 {
     for (size_t i = 0; i < marks->n_top; i++)
         rows->shown[marks->top[i]] = true;
+    for (size_t i = 0; i < marks->n_nearest; i++)
+        rows->shown[marks->nearest[i]] = true;
     for (size_t i = 0; i < marks->n_improvements; i++)
         rows->shown[marks->improvement[i]] = true;
     for (size_t f = 0; f < marks->n_fronts; f++)

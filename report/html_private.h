@@ -26,10 +26,11 @@ typedef struct {
     uint16_t *reason; /* index into reasons; those beyond the limit share the last */
     double *objective[AGENT_MAX_OBJECTIVES];
     double *result[HTML_N_RESULTS];
-    double *key;    /* first objective, minimized; INFINITY unless feasible */
-    uint16_t *knob; /* n * n_knobs value indices */
-    int32_t *point; /* n * n_vars */
-    char **reasons; /* texts with their numbers left out */
+    double *key;       /* first objective, minimized; INFINITY unless feasible */
+    double *violation; /* how far over the limits */
+    uint16_t *knob;    /* n * n_knobs value indices */
+    int32_t *point;    /* n * n_vars */
+    char **reasons;    /* texts with their numbers left out */
     size_t n_reasons;
     bool failed; /* out of memory */
     /* What the page shows: filled by html__rows_thin. */
@@ -45,12 +46,13 @@ size_t html__row_bytes(const html__rows *rows);
 
 /* ---- what is never thinned ---- */
 
-enum { HTML_TOP = 12 };
+enum { HTML_TOP = 12, HTML_NEAREST = 3 };
 
 /* Rows of the best feasible trials (at most HTML_TOP, best first), of every improvement of the
  * first objective, and of the fronts of all pairs of metrics. */
 typedef struct {
     size_t top[HTML_TOP], n_top;
+    size_t nearest[HTML_NEAREST], n_nearest; /* least violating, where nothing is feasible */
     size_t *improvement, n_improvements;
     struct {
         size_t a, b; /* metrics */

@@ -67,7 +67,8 @@ static bool grow_ids(html__rows *rows, size_t capacity)
 static bool grow(html__rows *rows)
 {
     const size_t capacity = rows->capacity == 0 ? 1024 : 2 * rows->capacity;
-    bool ok = grow_ids(rows, capacity) && grow_reals(&rows->key, capacity);
+    bool ok = grow_ids(rows, capacity) && grow_reals(&rows->key, capacity) &&
+              grow_reals(&rows->violation, capacity);
 
     for (size_t i = 0; ok && i < rows->problem->n_objectives; i++)
         ok = grow_reals(&rows->objective[i], capacity);
@@ -148,6 +149,7 @@ static bool read_row(void *context, const search_trial *trial)
         rows->objective[i][at] = ok ? trial->objective[i] : NAN;
     for (size_t i = 0; i < HTML_N_RESULTS; i++)
         rows->result[i][at] = report__result_value(trial, report__find_result(html__results[i]));
+    rows->violation[at] = trial->violation;
     rows->key[at] = INFINITY;
     if (trial->status == SEARCH_FEASIBLE && isfinite(trial->objective[0]))
         rows->key[at] = psa_schema_objective_maximize(problem->schema, problem->objective[0])
@@ -183,6 +185,7 @@ void html__rows_fini(html__rows *rows)
     free(rows->knob);
     free(rows->point);
     free(rows->key);
+    free(rows->violation);
     free(rows->shown);
     free(rows->row);
     for (size_t i = 0; i < AGENT_MAX_OBJECTIVES; i++)

@@ -231,7 +231,8 @@ static cs_json *baseline_json(const search_problem *problem, sim_scratch *scratc
     return report_trial_json(problem, &trial, &config);
 }
 
-/* The best designs, then those of the asked front that are not among them. */
+/* The best designs (or the nearest to feasible), then those of the asked front that are not among
+ * them. */
 static cs_json *designs_json(const html__rows *rows, const html__marks *marks, sim_scratch *scratch)
 {
     cs_json *list = cs_json_array();
@@ -239,6 +240,8 @@ static cs_json *designs_json(const html__rows *rows, const html__marks *marks, s
 
     for (size_t i = 0; i < marks->n_top; i++)
         cs_json_push(list, design_json(rows, marks->top[i], scratch));
+    for (size_t i = 0; i < marks->n_nearest; i++)
+        cs_json_push(list, design_json(rows, marks->nearest[i], scratch));
     for (size_t i = 0; i < n; i++) {
         /* an even choice, both ends included */
         const size_t at = n > 1 ? i * (marks->asked.n - 1) / (n - 1) : 0;
@@ -314,6 +317,7 @@ cs_status html__put_study(const html__rows *rows, const html__marks *marks, size
     cs_json_set(object, "counts", counts_json(rows));
     cs_json_set(object, "reasons", reasons_json(rows));
     cs_json_set(object, "top", indices_json(rows, marks->top, marks->n_top));
+    cs_json_set(object, "nearest", indices_json(rows, marks->nearest, marks->n_nearest));
     cs_json_set(object, "improvements",
                 indices_json(rows, marks->improvement, marks->n_improvements));
     cs_json_set(object, "fronts", fronts_json(rows, marks));

@@ -204,6 +204,10 @@ async function main() {
             check(words.includes('<img src=x onerror=alert('), 'a hostile reason is shown as text');
             check((await other.locator('h1').innerText()).includes('</script><b>x'), 'a hostile name is shown as text');
         }
+        if (name === 'bound.html') {
+            check(words.includes('proven to be within'), 'the bound is stated');
+            check(words.includes('can be better than 1 (proven)'), 'the history names the bound');
+        }
         if (name === 'tables.html') {
             check(words.includes('tables in place of charts: node was not there'), 'says why there are no charts');
             check(await other.locator('canvas').count() === 0, 'no chart is left');

@@ -63,6 +63,9 @@ page = page[:begin] + page[page.index("</script>", begin):]
 page = page.replace('"missing":null', '"missing":"node was not there"')
 assert "node was not there" in page
 open("pages/tables.html", "w").write(page)
+page = open("pages/normal.html").read()
+assert '"bound":null' in page
+open("pages/bound.html", "w").write(page.replace('"bound":null', '"bound":1.0'))
 P
 
 cat >suite.yaml <<'S'

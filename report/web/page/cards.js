@@ -105,7 +105,7 @@ function objectiveLine(trial, s, gain) {
     return el('p', { class: 'score' }, el('span', {}, objective.name),
         el('b', {}, plain(trial.objectives[objective.name], 5)),
         Number.isFinite(gain) && el('em', { class: gain >= 1 ? 'good' : 'bad' },
-            `${plain(gain, 3)} × ${gain >= 1 ? 'better' : 'of baseline'}`));
+            gain >= 1 ? `${plain(gain, 3)} × better` : `${plain(1 / gain, 3)} × worse`));
 }
 
 function failedCard(title, trial) {
@@ -141,6 +141,7 @@ function cardList(s) {
         list.push({ title, note: `trial ${s.trial[row]}`, trial, kind, row, gain: s.gain(row) });
     };
     if (s.best >= 0) add(s.best, 'Best', 'best');
+    s.about.nearest.forEach((row, i) => add(row, i === 0 ? 'Nearest to feasible' : `Next nearest, ${i + 1}`));
     const { rows, knee, criteria } = s.about.front;
     if (knee !== undefined) add(rows[knee], 'Knee of the front');
     if (criteria.length === 2 && rows.length > 1) {
@@ -180,8 +181,9 @@ function renderCards(root) {
         bandwidth: Math.max(0, ...trials.flatMap((t) => t.config['network.bandwidth'])),
     };
     root.replaceChildren(
-        el('p', { class: 'lede' }, s.best < 0 ? 'No feasible design was found. '
-            : 'Bars of time share one scale; bars of memory end at the capacity. '),
+        el('p', { class: 'lede' }, s.best >= 0 ? 'Bars of time share one scale; bars of memory end at the capacity.'
+            : s.about.nearest.length ? 'No feasible design was found; these violate the limits least.'
+                : 'No feasible design was found.'),
         legend(TIME_PARTS, trials),
         el('div', { class: 'cards' }, cards.map((one) => card(one, s, scale))));
 }

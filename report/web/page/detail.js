@@ -50,7 +50,8 @@ function renderDetail(root) {
         el('header', {},
             el('h3', {}, `Trial ${s.trial[row]}`),
             el('span', { class: 'tag' }, s.statusText(row)),
-            Number.isFinite(s.gain(row)) && el('span', { class: 'tag' }, `${plain(s.gain(row), 3)} × baseline`),
+            Number.isFinite(s.gain(row)) && el('span', { class: 'tag' }, s.gain(row) >= 1
+                ? `${plain(s.gain(row), 3)} × better than the baseline` : `${plain(1 / s.gain(row), 3)} × worse`),
             el('button', { type: 'button', class: 'quiet', 'aria-label': 'Close',
                 onclick: () => choose({ selected: null }) }, 'Close')),
         reason && reason.text ? el('p', { class: 'bad' }, reason.text) : '',

@@ -88,7 +88,9 @@ function renderHistory(root) {
         root.replaceChildren(el('p', { class: 'note' }, historyWords(s)));
         return;
     }
-    root.replaceChildren(el('p', { class: 'lede' }, historyWords(s)), hasCharts ? box : '',
+    const others = data.all.filter((one) => one.about.objectives[0].name !== s.about.objectives[0].name);
+    root.replaceChildren(el('p', { class: 'lede' }, historyWords(s), others.length > 0
+        && ` Not drawn, with other objectives: ${others.map(({ name }) => name).join(', ')}.`), hasCharts ? box : '',
         rows.length > 0 && el('details', { open: !hasCharts }, el('summary', {}, 'Improvements as a table'),
             simpleTable(['Trial', s.about.objectives[0].name],
                 rows.map((row) => [s.trial[row], plain(s.objectives[0][row], 8)]))) || '');

@@ -25,7 +25,8 @@ function headline(s) {
     }
     const gain = s.gain(s.best);
     const parts = [`Trial ${s.trial[s.best]} is the best of ${plural(a.counts.trials, 'design')} evaluated`];
-    if (Number.isFinite(gain)) parts.push(`, ${plain(gain, 3)} × ${gain >= 1 ? 'better than' : 'of'} the baseline in ${objective.name}`);
+    if (Number.isFinite(gain)) parts.push(`, ${plain(gain >= 1 ? gain : 1 / gain, 3)} × ${gain >= 1 ? 'better' : 'worse'} than the baseline in ${
+            objective.name}`);
     parts.push('.');
     if (typeof a.bound === 'number') {
         const best = s.objectives[0][s.best];

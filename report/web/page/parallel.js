@@ -71,7 +71,7 @@ function parallelAxis(s, axis, dim, t) {
     };
     if (axis.values) {
         return { ...common, type: 'category', data: axis.values,
-            axisLabel: { ...common.axisLabel, interval: axis.values.length > 14 ? 'auto' : 0 } };
+            axisLabel: { ...common.axisLabel, interval: axis.values.length > (narrow() ? 7 : 14) ? 'auto' : 0 } };
     }
     const range = span(parallel.rows.map(axis.of));
     const value = valueAxis(axis.title, axis.unit, range, true);

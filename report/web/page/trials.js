@@ -75,9 +75,14 @@ function trialRows(s, columns) {
     return rows.sort(order);
 }
 
+/* Numbers stand to the right; knobs are left out of print, where the table would not fit. */
+function cellClass(column) {
+    return column.knob !== undefined ? 'knob' : column.number ? 'number' : '';
+}
+
 function headCell(column, redrawn) {
     const sorted = trials.sort === column.key;
-    return el('th', { scope: 'col', class: column.number ? 'number' : '',
+    return el('th', { scope: 'col', class: cellClass(column),
         'aria-sort': sorted ? (trials.down ? 'descending' : 'ascending') : 'none' },
     el('button', { type: 'button', class: 'sort', title: column.key, onclick: () => {
         Object.assign(trials, { sort: column.key, down: sorted && !trials.down, page: 0 });
@@ -89,7 +94,7 @@ function bodyRow(s, columns, row) {
     const chosen = state.selected && state.selected.study === s.index && state.selected.row === row;
     return el('tr', { class: `${s.statusText(row)}${chosen ? ' chosen' : ''}`, 'data-row': row },
         columns.map((column, i) => {
-            if (i > 0) return el('td', { class: column.number ? 'number' : '' }, column.text(row));
+            if (i > 0) return el('td', { class: cellClass(column) }, column.text(row));
             return el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link',
                 onclick: () => choose({ selected: { study: s.index, row } }) }, column.text(row)));
         }));
