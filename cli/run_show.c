@@ -212,8 +212,9 @@ cs_status cli_run_infeasible(const cli_context *cli, const cli_run_state *run,
         print_share(run, cli->out);
         print_rejections(run, cli->out);
     }
-    status = cs_fail(err, CS_EINFEASIBLE, "no feasible design among %llu evaluated",
-                     (unsigned long long)run->outcome.unique);
+    status = cs_fail(err, CS_EINFEASIBLE, "no feasible design among %llu evaluated%s%s",
+                     (unsigned long long)run->outcome.unique,
+                     run->outcome.failed > 0 ? "; failed: " : "", run->outcome.failure);
 done:
     return status;
 }

@@ -95,7 +95,8 @@ static void account(search__engine *e, const search_trial *trial)
 {
     e->out->unique++;
     e->out->infeasible += trial->status == SEARCH_INFEASIBLE;
-    e->out->failed += trial->status == SEARCH_FAILED;
+    if (trial->status == SEARCH_FAILED && e->out->failed++ == 0)
+        memcpy(e->out->failure, trial->reason, sizeof e->out->failure);
     e->invalid += trial->status == SEARCH_INVALID;
     search__best_update(&e->best, trial);
 }

@@ -146,6 +146,7 @@ typedef struct search_outcome {
     double agent_s;    /* processor time inside the agent, less precheck_s */
     double precheck_s; /* memory pre-checks made for the agent */
     search_stop stop;
+    char failure[256]; /* reason of the first failed trial; "" when none failed */
     bool has_best;
     search_trial best; /* best feasible */
     size_t n_least;    /* up to 3 least-violating when nothing is feasible */

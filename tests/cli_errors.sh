@@ -118,6 +118,8 @@ psa full.yaml "knobs: {workload.dp: {values: [64, 128]}, workload.tp: {values: [
 sed -i 's/gpt3-13b/gpt3-175b/' full.yaml
 expect 3 'least violating' run full.yaml --out full --evaluations 10
 expect 3 '"least_violating": \[' run full.yaml --out full2 --evaluations 10 -f json
+psa infinite.yaml "$good_knobs" "objectives: {x: {minimize: workload.dp / 0}}"
+expect 3 'failed: objective x has no finite value' run infinite.yaml --study infinite.db --evaluations 5
 
 # ---- places ----
 expect 0 . run configs/psa/llama3-70b-h100.yaml --out kept --evaluations 20 -q
