@@ -119,7 +119,9 @@ static void fill_row(tables *t, size_t a, search_compare_row *row)
     }
     row->agent_s_per_proposal = proposals > 0 ? agent_s / proposals : NAN;
     row->final = search__median(s->regret, s->n, t->work);
-    search__bootstrap_median(s->regret, s->n, DRAWS, t->rng, t->work, &row->ci_low, &row->ci_high);
+    const search__interval ci = search__bootstrap_median(s->regret, s->n, DRAWS, t->rng, t->work);
+    row->ci_low = ci.low;
+    row->ci_high = ci.high;
     row->p = row->a12 = NAN;
 }
 

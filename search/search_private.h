@@ -87,6 +87,17 @@ typedef bool (*search__row_fn)(void *context, const search__row *row);
 cs_status search__store_each(search__store *store, uint64_t first, uint64_t last, search__row_fn fn,
                              void *context, cs_error *err);
 
+/* Who gets the trials of a store. */
+typedef struct {
+    search__store *store;
+    const search_problem *problem;
+    search_trial_fn fn;
+    void *context;
+} search__reader;
+/* Trials first..last in order; CS_EIO naming the first that cannot be read. */
+cs_status search__read_trials(const search__reader *reader, uint64_t first, uint64_t last,
+                              cs_error *err);
+
 /* ---- the study behind its public face ---- */
 
 cs_status search__study_append(search_study *study, const search_trial *trial, cs_error *err);

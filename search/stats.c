@@ -44,8 +44,8 @@ double search__median(const double *values, size_t n, double *work)
     return search__quantile(work, n, 0.5);
 }
 
-void search__bootstrap_median(const double *values, size_t n, size_t draws, cs_rng *rng,
-                              double *work, double *low, double *high)
+search__interval search__bootstrap_median(const double *values, size_t n, size_t draws, cs_rng *rng,
+                                          double *work)
 {
     double *median = work + n;
 
@@ -56,8 +56,8 @@ void search__bootstrap_median(const double *values, size_t n, size_t draws, cs_r
         median[d] = search__quantile(work, n, 0.5);
     }
     search__sort(median, n > 0 ? draws : 0);
-    *low = search__quantile(median, n > 0 ? draws : 0, 0.025);
-    *high = search__quantile(median, n > 0 ? draws : 0, 0.975);
+    return (search__interval){search__quantile(median, n > 0 ? draws : 0, 0.025),
+                              search__quantile(median, n > 0 ? draws : 0, 0.975)};
 }
 
 /* Chance that a signed-rank sum of m untied differences is at most w: counts of subsets of 1..m. */

@@ -12,11 +12,14 @@ double search__quantile(const double *sorted, size_t n, double q);
 void search__sort(double *values, size_t n);
 /* Median of values in any order; sorts a copy in `work` (n). */
 double search__median(const double *values, size_t n, double *work);
+typedef struct {
+    double low, high;
+} search__interval;
 /* Percentile bootstrap interval (2.5 %, 97.5 %) of the median from `draws` resamples; work: n +
  * draws.
  */
-void search__bootstrap_median(const double *values, size_t n, size_t draws, cs_rng *rng,
-                              double *work, double *low, double *high);
+search__interval search__bootstrap_median(const double *values, size_t n, size_t draws, cs_rng *rng,
+                                          double *work);
 /* Wilcoxon signed-rank test of paired values, two-sided: p.  Zero differences are dropped (infinite
  * pairs are equal); exact for up to 25 untied differences, else normal with tie and continuity
  * corrections.  work: 3 n. */

@@ -367,68 +367,12 @@ done:
     return status;
 }
 
-/* False when the row is not a trial of this space. */
-static bool read_trial(const search_study *study, const search__row *row, search_trial *trial,
-                       int32_t *point)
-{
-    const psa_space *space = study->problem->space;
-    const size_t n = psa_space_n_vars(space);
-
-    if (row->status < SEARCH_FEASIBLE || row->status > SEARCH_INVALID ||
-        !search__unpack_point(row->point, row->point_bytes, point, n) ||
-        !search__unpack_result(row->result, row->result_bytes, &trial->result))
-        return false;
-    for (size_t v = 0; v < n && row->status != SEARCH_INVALID; v++)
-        if (point[v] < 0 || point[v] >= psa_space_card(space, v))
-            return false;
-    trial->id = row->id;
-    trial->status = (search_status)row->status;
-    trial->violation = row->violation;
-    (void)snprintf(trial->reason, sizeof trial->reason, "%s", row->reason);
-    memcpy(trial->objective, row->objective, sizeof trial->objective);
-    trial->point = point;
-    return true;
-}
-
-typedef struct {
-    const search_study *study;
-    search_trial_fn fn;
-    void *context;
-    int32_t *point;
-    uint64_t damaged; /* id of a row that cannot be read, 0: none */
-    uint64_t seen;
-} reader;
-
-static bool on_row(void *context, const search__row *row)
-{
-    reader *r = context;
-    search_trial trial;
-
-    if (!read_trial(r->study, row, &trial, r->point)) {
-        r->damaged = row->id;
-        return false;
-    }
-    r->seen++;
-    return r->fn(r->context, &trial);
-}
-
 cs_status search__study_range(const search_study *study, uint64_t first, uint64_t last,
                               search_trial_fn fn, void *context, cs_error *err)
 {
-    cs_status status;
-    reader r = {.study = study, .fn = fn, .context = context};
+    const search__reader reader = {study->store, study->problem, fn, context};
 
-    /* Its own point, so that fn may read the study too. */
-    r.point = calloc(psa_space_n_vars(study->problem->space) + 1, sizeof *r.point);
-    if (r.point == NULL)
-        return cs_fail(err, CS_ENOMEM, "study");
-    CS_TRY(search__store_each(study->store, first, last, on_row, &r, err));
-    if (r.damaged > 0)
-        status = cs_fail(err, CS_EIO, "the study is damaged: trial %" PRIu64 " cannot be read",
-                         r.damaged);
-done:
-    free(r.point);
-    return status;
+    return search__read_trials(&reader, first, last, err);
 }
 
 cs_status search_study_each(const search_study *study, search_trial_fn fn, void *context,

@@ -81,17 +81,17 @@ static void test_a12(void **state)
 
 static void test_bootstrap_holds_the_median(void **state)
 {
-    double v[41], work[41 + 2000], low, high;
+    double v[41], work[41 + 2000];
     cs_rng *rng = cs_rng_create(1, 2, 3);
 
     (void)state;
     for (size_t i = 0; i < 41; i++)
         v[i] = (double)(i * i);
-    search__bootstrap_median(v, 41, 2000, rng, work, &low, &high);
-    assert_true(low < 400.0 && 400.0 < high); /* median 20^2 */
-    assert_true(low > 100.0 && high < 900.0);
-    search__bootstrap_median((const double[]){7, 7, 7}, 3, 100, rng, work, &low, &high);
-    assert_true(low == 7.0 && high == 7.0);
+    search__interval ci = search__bootstrap_median(v, 41, 2000, rng, work);
+    assert_true(ci.low < 400.0 && 400.0 < ci.high); /* median 20^2 */
+    assert_true(ci.low > 100.0 && ci.high < 900.0);
+    ci = search__bootstrap_median((const double[]){7, 7, 7}, 3, 100, rng, work);
+    assert_true(ci.low == 7.0 && ci.high == 7.0);
     cs_rng_destroy(rng);
 }
 
