@@ -42,12 +42,12 @@ static const char *in_folder(const char *name)
 static const char *const space_text =
     "psa: 1\nname: export\n"
     "workloads:\n"
-    "  - {model: %s/configs/models/gpt3-1.3b.yaml, mode: train, global_batch: 16, "
+    "  - {model: %s/configs/models/llama3-8b.yaml, mode: train, global_batch: 32, "
     "sequence: 2048, weight: 1}\n"
     "system: %s/configs/systems/cosmic-system1.yaml\n"
     "memory_limit: off\n"
     "knobs:\n"
-    "  workload.dp: {powers_of_two: [1, 16]}\n"
+    "  workload.dp: {powers_of_two: [1, 32]}\n"
     "  workload.tp: {powers_of_two: [1, 16]}\n"
     "  workload.sp: {powers_of_two: [1, 4]}\n"
     "  workload.pp: {values: [1, 2, 4]}\n"
@@ -183,7 +183,7 @@ static void tear_down(problem *p)
 /* Any design of the space, with sharding, gathers, pipelines, groups of several dimensions. */
 static void test_random_designs_take_the_time_of_the_block_engine(void **state)
 {
-    enum { DESIGNS = 20 };
+    enum { DESIGNS = 10 };
     problem p;
     cs_rng *rng = cs_rng_create(7, 0, 0);
     sim_config config;
