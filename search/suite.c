@@ -3,13 +3,15 @@
  * Reading a suite file. */
 #include "search/suite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST_AGENTS = 64, MOST_PROBLEMS = 256 };
 
-static const char *const root_keys[] = {"suite", "name",   "evaluations",
-                                        "seeds", "agents", "problems"};
+static const char *const root_keys[] = {"suite",  "name",     "evaluations", "seeds",
+                                        "agents", "problems", "lottery"};
+static const char *const lottery_keys[] = {"agents", "configs"};
 static const char *const agent_keys[] = {"name", "label", "params"};
 static const char *const problem_keys[] = {"psa", "label", "objective", "stacks", "fix", "optimum"};
 
@@ -151,6 +153,82 @@ done:
     return status;
 }
 
+/* ---- lottery: random settings of an agent's parameters ---- */
+
+/* Default times a log-uniform factor in [1/3, 3], inside the accepted range; whole defaults stay
+ * whole.  How many designs are asked at once is no matter of luck: batch and chains are left alone.
+ */
+static double drawn(const agent_param *p, cs_rng *rng)
+{
+    double value = p->value * pow(3.0, 2.0 * cs_rng_uniform(rng) - 1.0);
+
+    if (p->value == floor(p->value) && p->value > 1.0)
+        value = floor(value + 0.5);
+    return fmin(fmax(value, p->min), p->max);
+}
+
+static cs_status draw_params(search__suite *s, search__suite_agent *a, uint64_t config,
+                             cs_error *err)
+{
+    cs_rng *rng = cs_rng_create(1, cs_hash(CS_HASH_START, a->label, strlen(a->label)), config);
+    cs_status status = CS_OK;
+    char number[32];
+
+    a->params = cs_arena_alloc(s->arena, AGENT_MAX_PARAMS * sizeof *a->params);
+    a->label = cs_arena_printf(s->arena, "%s~%llu", a->label, (unsigned long long)config);
+    if (rng == NULL || a->params == NULL || a->label == NULL) {
+        status = no_memory(err);
+        goto done;
+    }
+    for (const agent_param *p = a->type->params; p->name != NULL; p++) {
+        if (strcmp(p->name, "batch") == 0 || strcmp(p->name, "chains") == 0)
+            continue;
+        const char *text =
+            cs_arena_printf(s->arena, "%s=%s", p->name, cs_double_text(drawn(p, rng), number));
+        if (text == NULL) {
+            status = no_memory(err);
+            goto done;
+        }
+        a->params[a->n_params++] = text;
+    }
+done:
+    cs_rng_destroy(rng);
+    return status;
+}
+
+/* Room for the suite's agents and those of the lottery. */
+static cs_status read_lottery(search__suite *s, const cs_node *lottery, size_t room, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *agents, *node;
+    int64_t configs;
+
+    if (lottery == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_expect(s->doc, lottery, CS_DOC_MAP, err));
+    CS_TRY(cs_node_check_keys(s->doc, lottery, lottery_keys, CS_COUNT(lottery_keys), err));
+    CS_TRY(cs_node_require(s->doc, lottery, "configs", &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, MOST_AGENTS, &configs, err));
+    CS_TRY(cs_node_require(s->doc, lottery, "agents", &agents, err));
+    CS_TRY(cs_node_expect(s->doc, agents, CS_DOC_LIST, err));
+    if ((size_t)configs * agents->n > room - s->n_agents)
+        return cs_doc_fail(s->doc, lottery, err, "more than %zu agents with the lottery's", room);
+    for (size_t i = 0; i < agents->n; i++)
+        for (int64_t c = 1; c <= configs; c++) {
+            search__suite_agent *a = &s->agents[s->n_agents];
+            const char *name;
+            cs_error inner = {""};
+            CS_TRY(cs_node_string(s->doc, agents->item[i], &name, err));
+            if (agent_find(name, &a->type, &inner) != CS_OK)
+                return cs_doc_fail(s->doc, agents->item[i], err, "%s", inner.text);
+            a->label = a->type->name;
+            CS_TRY(draw_params(s, a, (uint64_t)c, err));
+            s->n_agents++;
+        }
+done:
+    return status;
+}
+
 static cs_status require_list(search__suite *s, const char *key, size_t most, const cs_node **list,
                               cs_error *err)
 {
@@ -184,12 +262,13 @@ static cs_status read_suite(search__suite *s, cs_error *err)
     s->seeds = (uint64_t)number;
     CS_TRY(require_list(s, "agents", MOST_AGENTS, &agents, err));
     CS_TRY(require_list(s, "problems", MOST_PROBLEMS, &problems, err));
-    s->agents = cs_arena_alloc(s->arena, agents->n * sizeof *s->agents);
+    s->agents = cs_arena_alloc(s->arena, MOST_AGENTS * sizeof *s->agents);
     s->problems = cs_arena_alloc(s->arena, problems->n * sizeof *s->problems);
     if (s->agents == NULL || s->problems == NULL)
         return no_memory(err);
     for (; s->n_agents < agents->n; s->n_agents++)
         CS_TRY(read_agent(s, agents->item[s->n_agents], &s->agents[s->n_agents], err));
+    CS_TRY(read_lottery(s, cs_node_get(root, "lottery"), MOST_AGENTS, err));
     for (; s->n_problems < problems->n; s->n_problems++)
         CS_TRY(read_problem(s, problems->item[s->n_problems], &s->problems[s->n_problems], err));
 done:

@@ -37,7 +37,8 @@ typedef struct {
 
 /* Keys: suite (1), name, evaluations, seeds, agents (names, or {name, label, params: {k: v}}),
  * problems
- * ({psa, label, objective, stacks, fix, optimum: exhaustive | best_known | a number}). */
+ * ({psa, label, objective, stacks, fix, optimum: exhaustive | best_known | a number}), lottery
+ * ({agents, configs}: random settings of these agents, labelled name~1, name~2, ...). */
 cs_status search__suite_load(const char *path, search__suite *out, cs_error *err);
 void search__suite_fini(search__suite *suite);
 

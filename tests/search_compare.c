@@ -136,6 +136,38 @@ static void test_bad_suites_are_named(void **state)
 #undef HEAD
 }
 
+/* Settings of the lottery are inside the accepted ranges, differ, and are the same each time. */
+static void test_lottery_draws_settings(void **state)
+{
+    const char *path = fx_path("lottery.yaml");
+    search__suite a, b;
+    cs_error err = {""};
+    double x[AGENT_MAX_PARAMS], y[AGENT_MAX_PARAMS];
+
+    (void)state;
+    write_text(path,
+               "suite: 1\nname: x\nevaluations: 10\nseeds: 2\nagents: [local]\n"
+               "lottery: {agents: [local, genetic], configs: 3}\nproblems: [{psa: a.yaml}]\n");
+    assert_int_equal(search__suite_load(path, &a, &err), CS_OK);
+    assert_int_equal(search__suite_load(path, &b, &err), CS_OK);
+    assert_int_equal(a.n_agents, 7);
+    assert_string_equal(a.agents[1].label, "local~1");
+    assert_string_equal(a.agents[6].label, "genetic~3");
+    for (size_t i = 1; i < 7; i++) {
+        const agent_type *type = a.agents[i].type;
+        assert_int_equal(agent_params(type, a.agents[i].params, a.agents[i].n_params, x, &err),
+                         CS_OK);
+        assert_int_equal(agent_params(type, b.agents[i].params, b.agents[i].n_params, y, &err),
+                         CS_OK);
+        for (size_t p = 0; type->params[p].name != NULL; p++)
+            assert_true(x[p] == y[p]);
+        assert_true(agent_batch(type, x) == agent_batch(a.agents[0].type, y) || i > 3);
+    }
+    assert_string_not_equal(a.agents[1].params[0], a.agents[2].params[0]);
+    search__suite_fini(&a);
+    search__suite_fini(&b);
+}
+
 static search_compare_result compare(const char *suite, const char *runs, int jobs)
 {
     search_compare_options options = {.suite_path = suite, .runs_path = runs, .jobs = jobs};
@@ -236,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_a12),
         cmocka_unit_test(test_bootstrap_holds_the_median),
         cmocka_unit_test(test_bad_suites_are_named),
+        cmocka_unit_test(test_lottery_draws_settings),
         cmocka_unit_test(test_comparison_is_resumed_and_counts_other_programs),
     };
     return cmocka_run_group_tests(tests, fx_open_folder, fx_close_folder);
