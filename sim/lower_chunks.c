@@ -11,7 +11,7 @@ void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op)
 {
     list->op[list->n++] = *op;
     list->total += (size_t)op->count;
-    w->total_s += SIM_S(op->duration) * op->count;
+    w->total_s += SIM_S(op->duration) * (op->server == SIM_FLOW ? 1 : op->count);
     if (op->server == 0)
         w->compute += op->duration;
 }
@@ -65,12 +65,14 @@ static void merge_chunks(sim_lower_work *w, sim_op_list *list, size_t n)
     while (n > 0) {
         sim_op op = list->op[list->at];
         size_t left = (size_t)op.count - list->offset, some = left < n ? left : n;
-        bool in_place = op.dep[0] == op.out;
-        op.out = (int16_t)(op.out + (int16_t)list->offset);
+        bool in_place = op.dep[0] == op.out, begun = op.server == SIM_FLOW && list->offset > 0;
+        if (op.server != SIM_FLOW)
+            op.out = (int16_t)(op.out + (int16_t)list->offset);
         if (in_place)
             op.dep[0] = op.out;
         op.count = (int16_t)some;
-        out->op[out->n++] = op;
+        if (!begun)
+            out->op[out->n++] = op;
         list->offset = some == left ? 0 : list->offset + some;
         list->at += some == left;
         n -= some;
@@ -201,6 +203,7 @@ static cs_status put_flow(sim_lower_work *w, int which, const sim_piece *piece, 
         whole.duration += timed->phase[p].duration * (sim_time)chunks;
     }
     whole.server = SIM_FLOW;
+    whole.count = (int16_t)(chunks * timed->n_phases); /* places in a list, as chunk by chunk */
     whole.out = out;
     whole.flow = (int16_t)w->n_flows;
     w->flow[w->n_flows++] = (sim_flow){(int64_t)chunks, timed->n_phases, phase};

@@ -236,20 +236,31 @@ static bool grow(void *pointer, size_t bytes)
     return larger != NULL;
 }
 
+static size_t collectives_of(const wl_pass *pass)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; pass != NULL && i < pass->n; i++)
+        n += pass->item[i].kind == WL_COMM;
+    return n;
+}
+
 /* Room for every operation and slot of a context. */
 static cs_status reserve(sim_lower_work *w, const wl_pass *pass, cs_error *err)
 {
     sim_lowering *l = w->l;
     const wl_pass *reduce = sim__pass_of(l->job, w->context.reduce);
     size_t items = (pass == NULL ? 0 : pass->n) + (reduce == NULL ? 0 : reduce->n);
-    size_t chunks = (size_t)l->job->network->chunks;
-    size_t lists = items + WL_MAX_GATHERS + 1;
-    size_t ops = lists * ((SIM_MAX_PHASES + 1) * chunks + 1) + 2 * (size_t)SIM_MOST_ENDS;
-    size_t copies = sim__distinct_slots(l) ? SIM_MAX_PHASES : 1;
-    size_t slots = lists * (chunks * (copies + 1) + 1) + SIM_SLOT_FIRST + 2 * (size_t)SIM_MOST_ENDS;
+    size_t chunks = (size_t)l->job->network->chunks, phases = 4 * l->job->network->n_dims;
+    size_t lists = collectives_of(pass) + collectives_of(reduce) + WL_MAX_GATHERS + 1;
+    size_t copies = sim__distinct_slots(l) ? phases : 1;
+    /* a computation in at most three parts, a collective with the join of its chunks */
+    size_t others = 3 * items + SIM_SLOT_FIRST + 2 * (size_t)SIM_MOST_ENDS + 2;
+    size_t ops = lists * ((phases + 1) * chunks + 1) + others;
+    size_t slots = lists * (chunks * (copies + 1) + 1) + others;
     bool ok = true;
 
-    if (slots > MOST_SLOTS)
+    if (slots > MOST_SLOTS || chunks * phases > INT16_MAX)
         return cs_fail(err, CS_EINVAL,
                        "collective.chunks = %zu is too many for a block of %zu operators", chunks,
                        items);
