@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 0.1 /* relative change of a quantity */
+#define STEP            0.1 /* relative change of a quantity */
+#define MOST_QUANTITIES 96
 
 /* ---- sensitivity ---- */
 
@@ -24,18 +25,6 @@ typedef struct {
     char name[64];
     double lower, higher, elasticity;
 } sensitivity;
-
-/* Quantities, as fields of sim_config; per-dimension ones count once a dimension. */
-static const struct {
-    const char *name;
-    size_t offset;
-    bool per_dimension;
-} quantities[] = {
-    {"compute.peak", offsetof(sim_config, compute.peak), false},
-    {"compute.memory_bandwidth", offsetof(sim_config, compute.memory_bandwidth), false},
-    {"network.bandwidth", offsetof(sim_config, network.bandwidth), true},
-    {"network.latency", offsetof(sim_config, network.latency), true},
-};
 
 double report__scaled_latency(const search_problem *problem, const sim_config *config,
                               sim_scratch *scratch, size_t offset, double factor)
@@ -61,35 +50,58 @@ static int by_strength(const void *a, const void *b)
 }
 
 static sensitivity measure(const search_problem *problem, const sim_config *config,
-                           sim_scratch *scratch, size_t quantity, size_t d)
+                           sim_scratch *scratch, const psa_field *field, size_t d)
 {
-    const size_t offset = quantities[quantity].offset + d * sizeof(double);
+    const size_t offset = field->offset + d * sizeof(double);
     sensitivity s = {.elasticity = NAN};
 
-    if (quantities[quantity].per_dimension)
-        snprintf(s.name, sizeof s.name, "%s[%zu]", quantities[quantity].name, d + 1);
+    if (field->per_dimension)
+        snprintf(s.name, sizeof s.name, "%s[%zu]", field->path, d + 1);
     else
-        snprintf(s.name, sizeof s.name, "%s", quantities[quantity].name);
+        snprintf(s.name, sizeof s.name, "%s", field->path);
     s.lower = report__scaled_latency(problem, config, scratch, offset, 1.0 - STEP);
     s.higher = report__scaled_latency(problem, config, scratch, offset, 1.0 + STEP);
     s.elasticity = log(s.higher / s.lower) / log((1.0 + STEP) / (1.0 - STEP));
     return s;
 }
 
+/* Whether the field is a positive physical quantity of the machine that may change by the step in
+ * dimension d. */
+static bool is_quantity(const psa_field *field, const sim_config *config, size_t d)
+{
+    double value;
+
+    if (field->kind != PSA_REAL || strncmp(field->path, "workload.", 9) == 0)
+        return false;
+    if (field->per_dimension && config->network.npus[d] <= 1)
+        return false;
+    memcpy(&value, (const char *)config + field->offset + d * sizeof value, sizeof value);
+    if (!(value > 0.0) || !isfinite(value))
+        return false;
+    return field->max <= field->min ||
+           (value * (1.0 - STEP) >= field->min && value * (1.0 + STEP) <= field->max);
+}
+
 report_table *report_sensitivity(const search_problem *problem, const sim_config *config,
                                  sim_scratch *scratch)
 {
+    const psa_tables *tables = psa_schema_tables(problem->schema);
     report_table *table = report_table_create(sensitivity_columns, CS_COUNT(sensitivity_columns));
-    sensitivity found[CS_COUNT(quantities) * PSA_MAX_DIMS];
+    sensitivity found[MOST_QUANTITIES] = {{.name = ""}};
     size_t n = 0;
 
-    for (size_t q = 0; q < CS_COUNT(quantities); q++)
-        for (size_t d = 0; d < psa_schema_n_dims(problem->schema); d++) {
-            if (quantities[q].per_dimension ? config->network.npus[d] > 1 : d == 0)
-                found[n++] = measure(problem, config, scratch, q, d);
-        }
+    for (size_t f = 0; f < tables->n_fields; f++) {
+        const psa_field *field = &tables->fields[f];
+        const size_t dims = field->per_dimension ? psa_schema_n_dims(problem->schema) : 1;
+        for (size_t d = 0; d < dims && n < CS_COUNT(found); d++)
+            if (is_quantity(field, config, d))
+                found[n++] = measure(problem, config, scratch, field, d);
+    }
     qsort(found, n, sizeof *found, by_strength);
     for (size_t i = 0; i < n; i++) {
+        /* Capacity, prices and power do not enter the time. */
+        if (found[i].lower == found[i].higher)
+            continue;
         report_table_text(table, found[i].name);
         report_table_real(table, found[i].lower);
         report_table_real(table, found[i].higher);
