@@ -187,7 +187,7 @@ static void run(tools *t, const random_job *r, bool unrolled, sim_engine_result 
 
 static tools tools_make(void)
 {
-    tools t = {sim__engine_create(), sim_route_cache_create(1 << 20), {0}};
+    tools t = {sim__engine_create(), sim_route_cache_create(1 << 20), {{0}}};
     return t;
 }
 
