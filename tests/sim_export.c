@@ -183,7 +183,7 @@ static void tear_down(problem *p)
 /* Any design of the space, with sharding, gathers, pipelines, groups of several dimensions. */
 static void test_random_designs_take_the_time_of_the_block_engine(void **state)
 {
-    enum { DESIGNS = 10 };
+    enum { DESIGNS = 8 };
     problem p;
     cs_rng *rng = cs_rng_create(7, 0, 0);
     sim_config config;
