@@ -79,13 +79,17 @@ static bool grow(html__rows *rows)
     return ok;
 }
 
-/* The reason with every number replaced by "...", so that reasons can be counted. */
+/* The reason with every number replaced by "..." and without its details (after a second colon), so
+ * that reasons can be counted. */
 static void without_numbers(const char *text, char *out, size_t size)
 {
     static const char gap[] = "\xe2\x80\xa6";
-    size_t at = 0;
+    size_t at = 0, colons = 0;
 
     for (const char *c = text; *c != '\0' && at + 8 < size;) {
+        colons += *c == ':';
+        if (colons == 2)
+            break;
         const bool word = c > text && (isalpha((unsigned char)c[-1]) || c[-1] == '_');
         if (word || !isdigit((unsigned char)*c)) {
             out[at++] = *c++;

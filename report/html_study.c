@@ -36,6 +36,23 @@ static void put_origin(const html__rows *rows, cs_json *object)
     cs_json_set(object, "gap", cs_json_real(rows->source->gap));
 }
 
+/* The result that an objective is, if it is nothing else, with its unit. */
+static void put_result(const search_problem *problem, size_t objective, cs_json *object)
+{
+    const char *name = psa_schema_objective_name(problem->schema, objective);
+    report_criterion criterion;
+    size_t n;
+
+    if (strchr(name, ',') != NULL ||
+        report_criteria(problem, name, &criterion, &n, NULL) != CS_OK ||
+        criterion.objective != SIZE_MAX)
+        return;
+    cs_json_set(object, "unit", cs_json_string(cs_dimension_symbol(criterion.unit)));
+    for (const report_result *r = report_results; r->key != NULL; r++)
+        if (r->offset == criterion.offset)
+            cs_json_set(object, "is", cs_json_string(r->key));
+}
+
 static cs_json *objectives_json(const search_problem *problem)
 {
     cs_json *list = cs_json_array();
@@ -47,6 +64,7 @@ static cs_json *objectives_json(const search_problem *problem)
         cs_json_set(one, "text", cs_json_string(psa_schema_objective_text(problem->schema, o)));
         cs_json_set(one, "maximize",
                     cs_json_bool(psa_schema_objective_maximize(problem->schema, o)));
+        put_result(problem, o, one);
         cs_json_push(list, one);
     }
     return list;

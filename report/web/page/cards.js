@@ -103,7 +103,7 @@ function limitWords(trial) {
 function objectiveLine(trial, s, gain) {
     const [objective] = s.about.objectives;
     return el('p', { class: 'score' }, el('span', {}, objective.name),
-        el('b', {}, plain(trial.objectives[objective.name], 5)),
+        el('b', {}, objectiveText(objective, trial.objectives[objective.name] ?? NaN, 5)),
         Number.isFinite(gain) && el('em', { class: gain >= 1 ? 'good' : 'bad' },
             gain >= 1 ? `${plain(gain, 3)} × better` : `${plain(1 / gain, 3)} × worse`));
 }

@@ -70,6 +70,11 @@ class Study {
     }
 }
 
+/* An objective's value in its unit, where it has one. */
+function objectiveText(objective, value, digits) {
+    return objective.unit ? quantity(value, objective.unit, digits) : plain(value, digits);
+}
+
 function baselineObjective(study) {
     const { baseline } = study.about;
     const value = baseline.objectives[study.about.objectives[0].name];

@@ -31,9 +31,9 @@ function knobRows(s, row) {
 function resultRows(s, row) {
     const line = (title, text, base) => el('tr', {}, el('th', { scope: 'row' }, title), el('td', {}, text),
         el('td', { class: 'dim' }, base));
-    const objectives = s.about.objectives.map((o, i) => line(o.name, plain(s.objectives[i][row], 8),
+    const objectives = s.about.objectives.map((o, i) => o.is ? null : line(o.name, plain(s.objectives[i][row], 8),
         plain(s.about.baseline.objectives[o.name] ?? NaN, 6)));
-    return [...objectives, ...data.head.results.filter(({ key }) => Number.isFinite(s.results[key][row]))
+    return [...objectives.filter(Boolean), ...data.head.results.filter(({ key }) => Number.isFinite(s.results[key][row]))
         .map(({ key, title, unit }) => line(title,
             key === 'mfu' ? percent(s.results[key][row]) : quantity(s.results[key][row], unit, 6),
             key === 'mfu' ? percent(s.about.baseline.mfu) : quantity(s.about.baseline[key] ?? NaN, unit)))];

@@ -40,7 +40,7 @@ function historyMarks(s) {
     const lines = [];
     const mark = (value, text, type) => Number.isFinite(value) && lines.push({ yAxis: value,
         name: text, lineStyle: { type, color: t.ink, width: 1.5 },
-        label: { formatter: `${text} ${plain(value, 4)}`, position: 'insideEndTop', color: t.ink } });
+        label: { formatter: `${text} ${objectiveText(s.about.objectives[0], value, 4)}`, position: 'insideEndTop', color: t.ink } });
     mark(baselineObjective(s), 'baseline', 'dotted');
     mark(s.about.bound ?? NaN, 'proven bound', 'dashed');
     return { type: 'line', data: [], markLine: { symbol: 'none', silent: true, data: lines } };
@@ -60,7 +60,7 @@ function historyOption() {
         grid: { left: 12, right: 18, top: narrow() ? 12 : 34, bottom: 30, containLabel: true },
         xAxis: { ...valueAxis('trial', '', null, false), min: 1, nameGap: 26,
             max: Math.max(2, ...same.map((s) => s.about.counts.trials)) },
-        yAxis: { ...valueAxis('', '', span(values), true) },
+        yAxis: { ...valueAxis('', study().about.objectives[0].unit || '', span(values), true) },
         series: [...same.flatMap((s) => historySeries(s, t.series[s.index % t.series.length])),
             historyMarks(study())],
     };
@@ -72,11 +72,11 @@ function historyWords(s) {
         return counts.trials ? 'No trial was feasible, so the objective never had a value.' : 'There is no trial.';
     }
     const last = improvements[improvements.length - 1];
-    return `${objectives[0].name} (${objectives[0].text}, ${s.maximize ? 'greater' : 'less'} is `
+    return `${objectives[0].name} (${objectives[0].is ? '' : `${objectives[0].text}, `}${s.maximize ? 'greater' : 'less'} is `
         + `better) improved ${plural(improvements.length, 'time')} in ${
             plural(counts.trials, 'trial')}, the last time at trial ${s.trial[last]}. ${
             typeof s.about.bound === 'number'
-                ? `No design of this space can be better than ${plain(s.about.bound, 5)} (proven).`
+                ? `No design of this space can be better than ${objectiveText(objectives[0], s.about.bound, 5)} (proven).`
                 : 'No bound is recorded with this study.'}`;
 }
 
@@ -93,7 +93,7 @@ function renderHistory(root) {
         && ` Not drawn, with other objectives: ${others.map(({ name }) => name).join(', ')}.`), hasCharts ? box : '',
         rows.length > 0 && el('details', { open: !hasCharts }, el('summary', {}, 'Improvements as a table'),
             simpleTable(['Trial', s.about.objectives[0].name],
-                rows.map((row) => [s.trial[row], plain(s.objectives[0][row], 8)]))) || '');
+                rows.map((row) => [s.trial[row], objectiveText(s.about.objectives[0], s.objectives[0][row], 8)]))) || '');
     plot('history', box, historyOption);
 }
 

@@ -18,7 +18,7 @@ function allAxes(s) {
     }));
     const objectives = s.about.objectives.map((o, i) => ({
         key: `objective ${i}`, title: o.name, unit: '', of: (row) => s.objectives[i][row],
-    })).filter(({ title }) => title !== 'latency');
+    })).filter((_, i) => !s.about.objectives[i].is);
     return [...knobs, ...metrics, ...objectives];
 }
 

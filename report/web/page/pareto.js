@@ -26,17 +26,30 @@ function paretoPoint(s, row) {
     return [s.results[pareto.x][row], s.results[pareto.y][row], row];
 }
 
-function cloud(s, wanted) {
+/* Points of all rows of a status; a value that is missing stands at the edge, if there is one. */
+function cloud(s, wanted, edge = [NaN, NaN]) {
     const points = [];
     for (let row = 0; row < s.n; row++) {
         if (s.status[row] !== wanted) continue;
         const point = paretoPoint(s, row);
+        const missing = [0, 1].filter((i) => !Number.isFinite(point[i]));
+        if (missing.length === 2) continue;
+        for (const i of missing) point[i] = edge[i];
         if (Number.isFinite(point[0]) && Number.isFinite(point[1])) points.push(point);
     }
     return points;
 }
 
-function paretoSeries(s, t) {
+/* Where designs stand that were not simulated because they do not fit: beyond the greatest value. */
+function edgeOf(key) {
+    const missing = data.all.some((s) => s.status.some((status, row) => status === INFEASIBLE
+        && !Number.isFinite(s.results[key][row])));
+    const range = missing && pareto.infeasible ? paretoRange(key) : null;
+    if (!range) return NaN;
+    return range[0] > 0 ? range[1] * (range[1] / range[0]) ** 0.06 : range[1] + 0.06 * (range[1] - range[0]);
+}
+
+function paretoSeries(s, t, edge) {
     const colour = t.series[s.index % t.series.length];
     const front = paretoFront(s);
     const tip = { formatter: ({ value }) => designTip(s, value[2]) };
@@ -55,7 +68,7 @@ function paretoSeries(s, t) {
     }
     if (pareto.infeasible) {
         series.unshift({ name: `${s.prefix}infeasible`, id: `${s.index} infeasible`, type: 'scatter', z: 1, symbol: CROSS,
-            symbolSize: 6, data: cloud(s, INFEASIBLE), tooltip: tip, large: true,
+            symbolSize: 7, data: cloud(s, INFEASIBLE, edge), tooltip: tip, large: true,
             largeThreshold: 3000, itemStyle: { color: t.bad, opacity: 0.35 } });
     }
     return series;
@@ -104,16 +117,17 @@ function paretoRange(key) {
 
 function paretoOption() {
     const t = theme();
-    const axis = (key, log) => valueAxis(data.results[key].title, data.results[key].unit,
-        paretoRange(key), log);
+    const edge = [edgeOf(pareto.x), edgeOf(pareto.y)];
+    const axis = (key, log, end) => valueAxis(data.results[key].title, data.results[key].unit,
+        span([...(paretoRange(key) || []), end]), log);
     return {
         ...baseOption(),
         legend: { type: 'scroll', top: 0, left: 0, right: 8, textStyle: { color: t.dim },
             pageTextStyle: { color: t.dim }, itemHeight: 9, itemWidth: 14 },
         grid: { left: 30, right: 26, top: 40, bottom: 36, containLabel: true },
-        xAxis: { ...axis(pareto.x, pareto.logX), nameGap: 30 },
-        yAxis: { ...axis(pareto.y, pareto.logY), nameGap: narrow() ? 52 : 64 },
-        series: [...data.all.flatMap((s) => paretoSeries(s, t)), ...paretoMarks(study(), t)],
+        xAxis: { ...axis(pareto.x, pareto.logX, edge[0]), nameGap: 30 },
+        yAxis: { ...axis(pareto.y, pareto.logY, edge[1]), nameGap: narrow() ? 52 : 64 },
+        series: [...data.all.flatMap((s) => paretoSeries(s, t, edge)), ...paretoMarks(study(), t)],
     };
 }
 
@@ -186,7 +200,8 @@ function renderPareto(root) {
     root.replaceChildren(
         el('p', { class: 'lede' }, 'Each point is a design. The line joins those that no other beats '
             + 'in both metrics; of equal designs the first trial stands for all. The ring is the knee: '
-            + 'nearest to the best of both. Hover to read a design, click to keep it.'),
+            + 'nearest to the best of both. Designs that do not fit are not simulated: their crosses stand at the '
+            + 'edge. Hover to read a design, click to keep it.'),
         el('div', { class: 'controls' },
             select('Across', metrics, pareto.x, (x) => set({ x })),
             select('Up', metrics, pareto.y, (y) => set({ y })),

@@ -124,7 +124,8 @@ function designTip(s, row) {
     return el('div', { class: 'tip' },
         el('div', { class: 'tiphead' }, el('b', {}, `Trial ${s.trial[row]}`),
             el('span', {}, s.statusText(row)), data.all.length > 1 && el('span', {}, s.name)),
-        s.about.objectives.map((o, i) => line(o.name, plain(s.objectives[i][row], 5))),
+        s.about.objectives.filter((o) => !o.is)
+            .map((o) => line(o.name, plain(s.objectives[s.about.objectives.indexOf(o)][row], 5))),
         data.metrics.filter((key) => Number.isFinite(s.results[key][row])).map((key) =>
             line(data.results[key].title, quantity(s.results[key][row], data.results[key].unit))),
         el('hr'), groups);

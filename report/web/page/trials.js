@@ -11,9 +11,10 @@ function trialColumns(s) {
         { key: 'trial', title: 'Trial', of: (r) => s.trial[r], text: (r) => String(s.trial[r]) },
         { key: 'status', title: 'Status', of: (r) => s.status[r], text: (r) => s.statusText(r) },
     ];
-    s.about.objectives.forEach((o, i) => list.push({ key: `objective.${o.name}`, title: o.name,
+    s.about.objectives.forEach((o, i) => o.is || list.push({ key: `objective.${o.name}`, title: o.name,
         number: true, of: (r) => s.objectives[i][r], text: (r) => plain(s.objectives[i][r], 6) }));
-    [...data.metrics, 'mfu', 'exposed_s', 'bubble_s'].filter((key) => s.has(key)).forEach((key) => {
+    [...new Set([...s.about.objectives.map((o) => o.is), ...data.metrics, 'mfu', 'exposed_s', 'bubble_s'])]
+        .filter((key) => key in s.results && s.has(key)).forEach((key) => {
         const { title, unit } = data.results[key];
         list.push({ key, title, number: true, of: (r) => s.results[key][r],
             text: (r) => (key === 'mfu' ? percent(s.results[key][r])
