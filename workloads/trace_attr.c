@@ -46,7 +46,7 @@ static void bad_value(context *c, const char *expected)
         snprintf(value, sizeof value, "%" PRIu64, *(const uint64_t *)a->values);
     else if (a->arm == WL_ARM_DOUBLE || a->arm == WL_ARM_FLOAT)
         snprintf(value, sizeof value, "a fraction or too large");
-    wl__issue(&c->part->issues, WL_ERROR, WL_ISSUE_VALUE, c->part->head.path, c->part->head.rank,
+    wl__issue(&c->part->issues, WL_ERROR, WL_ISSUE_VALUE, wl__place_of(&c->part->head),
               "node %" PRIu64 ": %s is %s; expected %s", c->to->id, a->name, value, expected);
 }
 
@@ -245,8 +245,7 @@ static bool concerns(const wl_trace_node *node, const attr_rule *rule)
 static void set_duration(context *c, const wl_et_node *from)
 {
     if (from->duration_micros > LONGEST_PS / PS_PER_US) {
-        wl__issue(&c->part->issues, WL_ERROR, WL_ISSUE_VALUE, c->part->head.path,
-                  c->part->head.rank,
+        wl__issue(&c->part->issues, WL_ERROR, WL_ISSUE_VALUE, wl__place_of(&c->part->head),
                   "node %" PRIu64 ": duration_micros is %" PRIu64 "; expected at most %d days",
                   from->id, from->duration_micros, 13);
         return;
@@ -282,7 +281,7 @@ static void read_attributes(context *c, const wl_et_node *from)
 
 static void missing(wl__part *part, const wl_trace_node *node, const char *what)
 {
-    wl__issue(&part->issues, WL_ERROR, WL_ISSUE_VALUE, part->head.path, part->head.rank,
+    wl__issue(&part->issues, WL_ERROR, WL_ISSUE_VALUE, wl__place_of(&part->head),
               "node %" PRIu64 ": %s without %s", node->id, wl_node_type_names[node->type], what);
 }
 
@@ -324,7 +323,7 @@ static void judge(wl__part *part, wl_trace_node *node, int32_t type, bool bad)
     if (bad)
         return;
     if (type < 0 || type >= WL_N_NODE_TYPES)
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_VALUE, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_VALUE, wl__place_of(&part->head),
                   "node %" PRIu64 ": node type %d; the schema has 0 to %d", node->id, (int)type,
                   WL_N_NODE_TYPES - 1);
     else if (type == WL_NODE_INVALID)

@@ -201,9 +201,9 @@ static bool join_declared(wl__builder *b, const wl__part *part)
             return false;
         memcpy(rank, d->rank, d->n * sizeof *rank);
         if (g != WL_GROUP_WORLD && !wl__group_declare(b->trace, g, rank, d->n))
-            wl__issue(&b->trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, part->head.path,
-                      part->head.rank, "group %s has other members than rank %u says",
-                      names[d->name], b->rank[0].rank);
+            wl__issue(&b->trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(&part->head),
+                      "group %s has other members than rank %u says", names[d->name],
+                      b->rank[0].rank);
     }
     return true;
 }
@@ -315,7 +315,7 @@ static void find_missing(wl__builder *b)
     if (missing > MISSING_SHOWN)
         snprintf(text + used, sizeof text - used, ", ...");
     wl__issue(&trace->owner->issues, trace->sample ? WL_WARNING : WL_ERROR, WL_ISSUE_RANKS,
-              b->rank[0].path, -1, "%u of %u ranks are here%s%s%s", trace->n_ranks,
+              (wl__place){b->rank[0].path, -1}, "%u of %u ranks are here%s%s%s", trace->n_ranks,
               trace->job_ranks, missing > 0 ? "; missing: " : "", text,
               trace->sample ? " (taken for a sample: ranks are not compared)" : "");
 }
@@ -349,11 +349,12 @@ static void judge_ctrl(wl__builder *b)
     for (uint32_t i = 0; i < trace->n_ranks; i++) {
         edges += b->rank[i].facts.ctrl_edges;
         if (b->ctrl && b->rank[i].facts.ctrl_cyclic)
-            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_GRAPH, b->rank[i].path,
-                      b->rank[i].rank, "control dependencies close a cycle and are enforced");
+            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&b->rank[i]),
+                      "control dependencies close a cycle and are enforced");
     }
     if (!b->ctrl && b->ctrl_broken && edges > 0 && b->options.ctrl == WL_CTRL_AUTO)
-        wl__issue(&trace->owner->issues, WL_WARNING, WL_ISSUE_GRAPH, b->rank[0].path, -1,
+        wl__issue(&trace->owner->issues, WL_WARNING, WL_ISSUE_GRAPH,
+                  (wl__place){b->rank[0].path, -1},
                   "control dependencies are ignored in all ranks, because some are broken");
 }
 

@@ -36,7 +36,7 @@ static void check_members_exist(wl_trace *trace, uint32_t g)
     for (uint32_t k = 0; k < group->n; k++) {
         if (group->rank[k] < trace->job_ranks)
             continue;
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, NULL, -1,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, (wl__place){NULL, -1},
                   "group %s names rank %u, but the job has %u ranks", group->name, group->rank[k],
                   trace->job_ranks);
         return;
@@ -56,11 +56,11 @@ static void check_use(wl_trace *trace, const wl_trace_rank *rank, bool *seen, bo
         if (!group->declared && !undeclared[node->group]) {
             undeclared[node->group] = true;
             wl__issue(&trace->owner->issues, trace->sample ? WL_WARNING : WL_ERROR, WL_ISSUE_RANKS,
-                      rank->path, rank->rank,
+                      wl__place_of(rank),
                       "node %" PRIu64 " is in group %s, which no group file or METADATA declares",
                       node->id, group->name);
         } else if (group->declared && wl_trace_group_position(group, rank->rank) < 0) {
-            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, rank->path, rank->rank,
+            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(rank),
                       "node %" PRIu64 " is a collective of group %s, but rank %u is not in it",
                       node->id, group->name, rank->rank);
         }
@@ -164,7 +164,7 @@ static bool report_calls(wl_trace *trace, uint32_t g, uint32_t a, uint32_t b, bo
     *failed = x == NULL || y == NULL;
     if (!*failed && n_a != n_b) {
         differs = true;
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, rb->path, rb->rank,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(rb),
                   "group %s: rank %u calls %zu collectives, rank %u calls %zu",
                   group_name(trace, (int32_t)g), ra->rank, n_a, rb->rank, n_b);
     } else if (!*failed) {
@@ -172,7 +172,7 @@ static bool report_calls(wl_trace *trace, uint32_t g, uint32_t a, uint32_t b, bo
             k++;
         differs = k < n_a;
         if (differs)
-            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, rb->path, rb->rank,
+            wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(rb),
                       "group %s, collective %zu: rank %u node %" PRIu64 " is %s of %" PRId64
                       " bytes, rank %u node %" PRIu64 " is %s of %" PRId64 " bytes",
                       group_name(trace, (int32_t)g), k + 1, ra->rank, x[k]->id, comm_name(x[k]),
@@ -274,7 +274,7 @@ static bool check_ends(wl_trace *trace, const wl_trace_rank *rank, const wl_trac
     int64_t own = send ? node->src : node->dst, peer = send ? node->dst : node->src;
 
     if (own != rank->rank) {
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, rank->path, rank->rank,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(rank),
                   "node %" PRIu64 ": %s of rank %" PRId64 " stands in the file of rank %u",
                   node->id, send ? "a send" : "a receive", own, rank->rank);
         return false;
@@ -282,7 +282,7 @@ static bool check_ends(wl_trace *trace, const wl_trace_rank *rank, const wl_trac
     if (peer < 0)
         return false; /* reported as a missing value */
     if (peer >= trace->job_ranks) {
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, rank->path, rank->rank,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, wl__place_of(rank),
                   "node %" PRIu64 ": %s rank %" PRId64 ", but the job has %u ranks", node->id,
                   send ? "sends to" : "receives from", peer, trace->job_ranks);
         return false;
@@ -323,12 +323,12 @@ static void report_unmatched(wl_trace *trace, const message *m, size_t more)
     if (more > 1)
         snprintf(others, sizeof others, " (and %zu more like it)", more - 1);
     if (send)
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, NULL, at,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, (wl__place){NULL, at},
                   "rank %d node %" PRIu64 " sends %" PRId64 " bytes to rank %d with tag %" PRId64
                   ", which rank %d never receives%s",
                   m->src, m->id, m->size, m->dst, m->tag, m->dst, others);
     else
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, NULL, at,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, (wl__place){NULL, at},
                   "rank %d node %" PRIu64 " waits for %" PRId64
                   " bytes from rank %d with tag %" PRId64 ", which rank %d never sends%s",
                   m->dst, m->id, m->size, m->src, m->tag, m->src, others);
@@ -353,7 +353,7 @@ static int check_key(wl_trace *trace, const message *m, size_t n)
 
         if (s->size == r->size || s->size < 0 || r->size < 0)
             continue;
-        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, NULL, s->src,
+        wl__issue(&trace->owner->issues, WL_ERROR, WL_ISSUE_RANKS, (wl__place){NULL, s->src},
                   "rank %d node %" PRIu64 " sends %" PRId64 " bytes with tag %" PRId64
                   ", rank %d node %" PRIu64 " expects %" PRId64 " bytes",
                   s->src, s->id, s->size, s->tag, r->dst, r->id, r->size);

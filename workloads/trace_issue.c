@@ -28,10 +28,15 @@ static void keep_issue(wl__issues *issues, const wl_trace_issue *issue)
     issues->list[issues->n++] = *issue;
 }
 
-void wl__issue(wl__issues *issues, wl_severity severity, wl_issue_class class_, const char *where,
-               int64_t rank, const char *fmt, ...)
+wl__place wl__place_of(const wl_trace_rank *rank)
 {
-    wl_trace_issue issue = {.severity = severity, .class_ = class_, .rank = rank};
+    return (wl__place){rank->path, rank->rank};
+}
+
+void wl__issue(wl__issues *issues, wl_severity severity, wl_issue_class class_, wl__place place,
+               const char *fmt, ...)
+{
+    wl_trace_issue issue = {.severity = severity, .class_ = class_, .rank = place.rank};
     char text[1024];
     va_list args;
 
@@ -39,8 +44,9 @@ void wl__issue(wl__issues *issues, wl_severity severity, wl_issue_class class_, 
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    issue.text = cs_arena_printf(issues->arena, "%s%s%s: %s", where != NULL ? where : "",
-                                 where != NULL ? ": " : "", wl_issue_class_names[class_], text);
+    issue.text =
+        cs_arena_printf(issues->arena, "%s%s%s: %s", place.path != NULL ? place.path : "",
+                        place.path != NULL ? ": " : "", wl_issue_class_names[class_], text);
     if (issue.text != NULL)
         keep_issue(issues, &issue);
 }

@@ -154,10 +154,10 @@ static cs_status take_metadata(wl__part *part, const wl_et_reader *reader, cs_er
     part->head.file_bytes = wl_et_reader_file_bytes(reader);
     part->head.metadata = m != NULL;
     if (m == NULL && part->head.schema == WL_SCHEMA_004)
-        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_NODE, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_NODE, wl__place_of(&part->head),
                   "no metadata frame: the file starts with a node");
     if (!wl_et_reader_certain(reader))
-        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_TYPE, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_TYPE, wl__place_of(&part->head),
                   "taken for schema %s, but nothing in it is sure: use --schema",
                   wl_schema_names[part->head.schema]);
     for (size_t i = 0; m != NULL && i < m->n_attrs; i++)

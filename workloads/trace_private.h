@@ -121,9 +121,16 @@ typedef struct {
     size_t n, cap, n_errors, n_warnings;
 } wl__issues;
 
-/* Adds "where: class: message"; where is a path, or NULL. */
-void wl__issue(wl__issues *issues, wl_severity severity, wl_issue_class class_, const char *where,
-               int64_t rank, const char *fmt, ...) CS_PRINTF(6, 7);
+/* What an issue is about: a file (NULL: none) and a rank (-1: none). */
+typedef struct {
+    const char *path;
+    int64_t rank;
+} wl__place;
+wl__place wl__place_of(const wl_trace_rank *rank);
+
+/* Adds "path: class: message". */
+void wl__issue(wl__issues *issues, wl_severity severity, wl_issue_class class_, wl__place place,
+               const char *fmt, ...) CS_PRINTF(5, 6);
 /* Appends all of `more`, texts not copied. */
 void wl__issues_append(wl__issues *issues, const wl__issues *more);
 void wl__issues_fini(wl__issues *issues);

@@ -34,7 +34,7 @@ static uint32_t id_find(const id_index *x, uint64_t id)
 
 static void report_duplicate(wl__part *part, uint32_t first, uint32_t second)
 {
-    wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+    wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
               "node id %" PRIu64 " twice: at offsets %" PRId64 " and %" PRId64,
               part->node[first].id, part->offset[first], part->offset[second]);
 }
@@ -59,7 +59,7 @@ static bool id_index_make(wl__part *part, id_index *x)
             report_duplicate(part, x->slot[i] - 1, k);
     }
     if (reported > LISTED)
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "%zu more nodes repeat an id", reported - LISTED);
     return true;
 }
@@ -73,7 +73,7 @@ typedef struct {
 static void report_missing(wl__part *part, size_t node, uint64_t id, const char *kind,
                            wl_severity severity)
 {
-    wl__issue(&part->issues, severity, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+    wl__issue(&part->issues, severity, WL_ISSUE_GRAPH, wl__place_of(&part->head),
               "offset %" PRId64 ": node %" PRIu64 " needs node %" PRIu64
               " (%s dependency), which is not in the file",
               part->offset[node], part->node[node].id, id, kind);
@@ -124,10 +124,10 @@ static void report_cycle(wl__part *part, const wl__graph *graph)
         used += (size_t)snprintf(text + used, sizeof text - used, "%" PRIu64 " -> ",
                                  part->node[cycle[k]].id);
     if (n > CYCLE_SHOWN)
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "cycle of %zu nodes: %s... (each needs the next)", n, text);
     else
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "cycle %s%" PRIu64 " (each needs the next)", text, part->node[cycle[0]].id);
 }
 
@@ -284,14 +284,14 @@ static bool chain_streams(wl__part *part)
 static void warn_count(wl__part *part, wl_issue_class class_, uint64_t n, const char *what)
 {
     if (n > 0)
-        wl__issue(&part->issues, WL_WARNING, class_, part->head.path, part->head.rank,
-                  "%" PRIu64 " %s", n, what);
+        wl__issue(&part->issues, WL_WARNING, class_, wl__place_of(&part->head), "%" PRIu64 " %s", n,
+                  what);
 }
 
 static void warn(wl__part *part)
 {
     if (part->n == 0)
-        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_EMPTY, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_EMPTY, wl__place_of(&part->head),
                   "metadata and no node: the rank has no work");
     warn_count(part, WL_ISSUE_VALUE, part->host_collectives,
                "collective nodes are launchers on the CPU: they cost their duration and move "
@@ -310,11 +310,11 @@ static void data_faults(wl__part *part, const edge_faults *data)
 {
     part->head.facts.data_refs_missing = data->missing;
     if (data->missing > LISTED)
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "%" PRIu64 " more data dependencies on nodes that are not in the file",
                   data->missing - LISTED);
     if (data->self > 0)
-        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_ERROR, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "%" PRIu64 " nodes need themselves (data dependency)", data->self);
     if (part->head.facts.data_cyclic)
         report_cycle(part, &part->needs);
@@ -328,7 +328,7 @@ static void ctrl_faults(wl__part *part, const edge_faults *ctrl)
     f->self_ctrl = ctrl->self;
     part->ctrl_broken = ctrl->missing > 0 || ctrl->self > 0 || f->ctrl_cyclic;
     if (part->ctrl_broken)
-        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_GRAPH, part->head.path, part->head.rank,
+        wl__issue(&part->issues, WL_WARNING, WL_ISSUE_GRAPH, wl__place_of(&part->head),
                   "control dependencies: %" PRIu64 " on nodes that are not in the file, %" PRIu64
                   " on the node itself%s",
                   ctrl->missing, ctrl->self,

@@ -69,7 +69,7 @@ static cs_status build(wl__builder *b, const char *path, const wl__text_program 
 static void warn_pipeline(wl__builder *b, const wl__text *text)
 {
     if (text->pp > 1 && text->pp_comm > 0)
-        wl__issue(&b->trace->owner->issues, WL_WARNING, WL_ISSUE_VALUE, text->path, -1,
+        wl__issue(&b->trace->owner->issues, WL_WARNING, WL_ISSUE_VALUE, (wl__place){text->path, -1},
                   "the rows are one pipeline stage: the %" PRId64
                   " bytes of pp_comm between stages and the bubble are not in them",
                   text->pp_comm);
