@@ -94,8 +94,8 @@ while IFS= read -r line; do
         continue
     fi
     case $line in
-    '```console') block=console command="" ;;
-    '```sh') block=sh ;;
+    '```console') block='console' command="" ;;
+    '```sh') block='sh' ;;
     '```'*)
         [ "$block" = console ] && compare "$command"
         block=$([ -z "$block" ] && echo other)
