@@ -188,6 +188,12 @@ static inline wl_trace *load(const char *path, const wl_trace_options *options)
     return trace;
 }
 
+/* The set `name` of the folder. */
+static inline wl_trace *load_made(const char *name)
+{
+    return load(in_folder(name), NULL);
+}
+
 /* Status of loading and judging; the message stays in *err. */
 static inline cs_status judge(const char *path, bool strict, cs_error *err)
 {
