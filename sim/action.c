@@ -91,8 +91,8 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
         CS_TRY(it->job->recorder->passes(it->job->recorder->context, it->job,
                                          (size_t)it->runner.stage, &context, n, it->err));
     CS_TRY(sim__lower(engine->lowering, context, &pass, &index, it->err));
-    CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots, sizeof *engine->times,
-                        it->err));
+    CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots + 2 * pass->n_chunks,
+                        sizeof *engine->times, it->err));
     CS_TRY(sim__reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
     it->runner.room = engine->room;

@@ -14,15 +14,59 @@ static sim_time since(sim_time t, sim_time compute)
     return t > compute ? t - compute : 0;
 }
 
+/* A stretch in which some dimension is busy. */
+typedef struct {
+    sim_time from, to;
+} span;
+
 /* Mutable part of one sweep. */
 typedef struct {
     const sim_lowered *pass;
-    sim_time compute, busy_until;
+    sim_time compute;
+    sim_time counted; /* until here, network time is counted already */
     sim_time *server; /* by dimension */
     sim_time *times;
-    uint64_t sum;
+    span *busy; /* in order, apart from each other */
+    size_t n_busy;
+    uint64_t sum, shape;
     sim_account *account;
 } sweep;
+
+/* Adds a stretch to the union.  What was compared goes into `shape`: where all times lie on lines
+ * and the shape is the same at two points, it is the same between them, and so the union grows in a
+ * line as well.  O(1) when stretches come in order. */
+static void add_busy(sweep *s, sim_time from, sim_time to)
+{
+    size_t first = s->n_busy, end;
+
+    s->shape = 2 * s->shape + (from < s->counted);
+    from = later(from, s->counted);
+    s->shape = 2 * s->shape + (to <= from);
+    if (to <= from)
+        return;
+    while (first > 0 && s->busy[first - 1].to >= from)
+        first--;
+    for (end = first; end < s->n_busy && s->busy[end].from <= to;)
+        end++;
+    s->shape = (s->shape ^ (first << 20 ^ end)) * 0x9e3779b97f4a7c15ULL;
+    if (end > first) {
+        s->shape += (s->busy[first].from < from) + 2u * (s->busy[end - 1].to > to);
+        from = s->busy[first].from < from ? s->busy[first].from : from;
+        to = later(to, s->busy[end - 1].to);
+    }
+    if (end != first + 1)
+        memmove(&s->busy[first + 1], &s->busy[end], (s->n_busy - end) * sizeof *s->busy);
+    s->n_busy += first + 1 - end;
+    s->busy[first] = (span){from, to};
+}
+
+/* Books the network time of the pass; returns until when it is counted. */
+static sim_time count_busy(sweep *s)
+{
+    for (size_t i = 0; i < s->n_busy; i++)
+        s->account->network += s->busy[i].to - s->busy[i].from;
+    return s->n_busy > 0 ? s->busy[s->n_busy - 1].to : s->counted;
+}
 
 sim_time sim__op_arrival(const sim_op *op, const sim_time *times, int *slot)
 {
@@ -99,14 +143,10 @@ static void run_network(sweep *s, const sim_op *op)
         end = later(end, s->times[op->dep[i]]);
     for (int16_t c = 0; c < op->count; c++) {
         sim_time start = in_place ? later(end, slot[c]) : end;
-        sim_time from = later(start, s->busy_until);
         end = start + op->duration;
         slot[c] = end;
-        if (end > from) {
-            s->account->network += end - from;
-            s->busy_until = end;
-        }
-        s->sum += (uint64_t)end + (uint64_t)from + (uint64_t)s->busy_until;
+        add_busy(s, start, end);
+        s->sum += (uint64_t)end;
     }
     occupy(s, &where, end);
 }
@@ -153,19 +193,19 @@ void sim__block_leave(const sim_lowered *pass, sim_time compute, sim_time busy_u
 /* end(c, p) = max(end(c, p-1), end(c-1, p)) + d_p.  It is convex in c, so the maximum over earlier
  * chunks is at the first or at c itself: each phase adds d_p to the lines start + slope c of the
  * phases before and one line of its own.  O(phases^2) whatever the number of chunks.  From the
- * first start to the last end some dimension is always busy. */
+ * first start of a phase to its last end some dimension is always busy: a chunk that has not come
+ * yet is served in a phase before. */
 static void run_flow(sweep *s, const sim_op *op)
 {
     const sim_flow *f = &s->pass->flow[op->flow];
-    sim_time start[SIM_MAX_PHASES], first = 0, last = 0, begin = 0, from;
+    sim_time start[SIM_MAX_PHASES], first = 0, last = 0, begin;
 
     for (size_t i = 0; i < op->n_deps; i++)
         first = later(first, s->times[op->dep[i]]);
     for (size_t p = 0; p < f->n_phases; p++) {
         sim_time d = f->phase[p].duration;
         first = latest_server(s, &f->phase[p], first);
-        begin = p == 0 ? first : begin;
-        start[p] = first;
+        start[p] = begin = first;
         first = last = 0;
         for (size_t i = 0; i <= p; i++) {
             start[i] += d;
@@ -173,21 +213,21 @@ static void run_flow(sweep *s, const sim_op *op)
             last = later(last, start[i] + f->phase[i].duration * (f->chunks - 1));
         }
         occupy(s, &f->phase[p], last);
+        add_busy(s, begin, last);
         s->sum += (uint64_t)start[p] + (uint64_t)first + (uint64_t)last;
     }
     s->times[op->out] = last;
-    from = later(begin, s->busy_until);
-    if (last > from) {
-        s->account->network += last - from;
-        s->busy_until = last;
-    }
-    s->sum += (uint64_t)from + (uint64_t)s->busy_until;
 }
 
 sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
                         sim_exit *leave, sim_time *times, uint64_t *sum)
 {
-    sweep s = {pass, 0, state->busy_until, state->server, times, 0, account};
+    sweep s = {.pass = pass,
+               .counted = state->busy_until,
+               .server = state->server,
+               .times = times,
+               .busy = (span *)(void *)(times + pass->n_slots),
+               .account = account};
 
     times[SIM_SLOT_START] = 0;
     times[SIM_SLOT_INPUT] = state->input;
@@ -205,7 +245,7 @@ sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
     }
     account->compute += pass->compute;
     account->sent_bytes += pass->sent_bytes;
-    sim__block_leave(pass, s.compute, s.busy_until, times, state, leave);
-    *sum = s.sum + (uint64_t)s.compute;
+    sim__block_leave(pass, s.compute, count_busy(&s), times, state, leave);
+    *sum = s.sum + (uint64_t)s.compute + s.shape;
     return s.compute;
 }

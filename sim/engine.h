@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     sim_time compute;
     sim_time wait[SIM_WAIT_CAUSES];
-    sim_time network;   /* time with any dimension busy, counted in program order */
+    sim_time network;   /* time with any dimension busy */
     int64_t sent_bytes; /* by one NPU into its dimensions */
 } sim_account;
 
@@ -83,6 +83,7 @@ typedef struct {
     const sim_op *op;
     size_t n;
     size_t n_slots, n_dims;
+    size_t n_chunks; /* operations, chunks on end each for one */
     const sim_flow *flow;
     /* Axis that made the slot (compute results: SIM_WAIT_CAUSES), with SIM_OF_INPUT for collectives
      * that wait for the input of the block. */
@@ -109,7 +110,7 @@ typedef struct {
 /* Runs a lowered pass from *state and adds to *account; `leave` is relative to its start.  Returns
  * how long it took until the end of its last compute operation.  *sum becomes the sum of all its
  * operation times and of the maxima between (modulo 2^64, for the convexity test).  `times` holds
- * n_slots values and is left with the end of every slot. */
+ * n_slots + 2 n_chunks values and is left with the end of every slot. */
 sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
                         sim_exit *leave, sim_time *times, uint64_t *sum);
 

@@ -310,6 +310,15 @@ static cs_status keep_readers(sim_lower_work *w, sim_lowered *out, cs_error *err
     return CS_OK;
 }
 
+static size_t chunks_of(const sim_op_list *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        n += (size_t)list->op[i].count;
+    return n;
+}
+
 /* Copies the finished lists to the pool. */
 static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
 {
@@ -326,6 +335,7 @@ static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
     out->n = w->list[SIM_LIST_OUT].n;
     out->slot_cause = cause;
     out->n_slots = w->n_slots;
+    out->n_chunks = chunks_of(&w->list[SIM_LIST_OUT]);
     out->n_dims = w->l->job->network->n_dims;
     out->flow = flow;
     out->compute = w->compute;
