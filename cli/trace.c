@@ -10,15 +10,20 @@
 
 #define MOST_BYTES 10e9 /* written without --force */
 
+static void print_warnings(const cli_context *cli, const wl_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_issues && !cli->args.quiet; i++)
+        if (trace->issue[i].severity == WL_WARNING)
+            fprintf(stderr, "cosmic-search: warning: %s\n", trace->issue[i].text);
+}
+
 cs_status cli_trace_load(const cli_context *cli, const char *path, wl_trace **out, cs_error *err)
 {
     const wl_trace_options options = cli_trace_options(&cli->args);
     cs_status status = CS_OK;
 
     CS_TRY(wl_trace_load(path, &options, out, err));
-    for (size_t i = 0; i < (*out)->n_issues && !cli->args.quiet; i++)
-        if ((*out)->issue[i].severity == WL_WARNING)
-            fprintf(stderr, "cosmic-search: warning: %s\n", (*out)->issue[i].text);
+    print_warnings(cli, *out);
     CS_TRY(wl_trace_verdict(*out, cli->args.strict, err));
 done:
     return status;
@@ -66,45 +71,89 @@ static cs_json *lines_json(const char *const *line, size_t n)
     return list;
 }
 
-static cs_json *types_json(const wl_rank_facts *facts)
+static cs_json *counts_json(const uint64_t *count, const char *const *names, size_t n)
 {
     cs_json *object = cs_json_object();
 
-    for (int t = 0; t < WL_N_NODE_TYPES; t++)
-        if (facts->by_type[t] > 0)
-            cs_json_set(object, wl_node_type_names[t], cs_json_int((int64_t)facts->by_type[t]));
+    for (size_t i = 0; i < n; i++)
+        if (count[i] > 0)
+            cs_json_set(object, names[i] != NULL ? names[i] : "none",
+                        cs_json_int((int64_t)count[i]));
     return object;
+}
+
+/* Facts of one rank or of all. */
+static void set_facts(cs_json *object, const wl_rank_facts *f)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {{"nodes", f->nodes},
+                   {"cpu_nodes", f->cpu_nodes},
+                   {"data_edges", f->data_edges},
+                   {"ctrl_edges", f->ctrl_edges},
+                   {"data_refs_missing", f->data_refs_missing},
+                   {"ctrl_refs_missing", f->ctrl_refs_missing},
+                   {"self_ctrl", f->self_ctrl},
+                   {"depth", f->depth},
+                   {"num_ops", f->num_ops},
+                   {"coll_bytes", f->coll_bytes},
+                   {"send_bytes", f->send_bytes},
+                   {"recv_bytes", f->recv_bytes},
+                   {"comp_duration_ps", (uint64_t)f->comp_duration_ps},
+                   {"comp_longest_path_ps", (uint64_t)f->comp_longest_path_ps}};
+
+    for (size_t i = 0; i < CS_COUNT(numbers); i++)
+        cs_json_set(object, numbers[i].key, cs_json_int((int64_t)numbers[i].value));
+    cs_json_set(object, "cyclic", cs_json_bool(f->data_cyclic));
+    cs_json_set(object, "nodes_by_type",
+                counts_json(f->by_type, wl_node_type_names, WL_N_NODE_TYPES));
+    cs_json_set(object, "collectives_by_type",
+                counts_json(f->coll_count, wl_chakra_comm_names, WL_N_CHAKRA_COMMS + 1));
+}
+
+static cs_json *ranks_json(const wl_trace *trace)
+{
+    cs_json *list = cs_json_array();
+
+    for (uint32_t r = 0; r < trace->n_ranks; r++) {
+        cs_json *object = cs_json_object();
+
+        cs_json_set(object, "rank", cs_json_int(trace->rank[r].rank));
+        cs_json_set(object, "schema", cs_json_string(wl_schema_names[trace->rank[r].schema]));
+        set_facts(object, &trace->rank[r].facts);
+        cs_json_push(list, object);
+    }
+    return list;
 }
 
 static cs_status print_info_json(const cli_context *cli, const wl_trace *trace,
                                  const wl_trace_info *info, const report_table *traffic,
                                  cs_error *err)
 {
-    const wl_rank_facts *total = &info->total;
     cs_json *object = report_header_json("trace info", NULL);
     cs_json *issues = cs_json_array();
 
     cs_json_set(object, "trace", cs_json_string(cli->args.files.item[1]));
     cs_json_set(object, "job_ranks", cs_json_int(trace->job_ranks));
     cs_json_set(object, "ranks", cs_json_int(trace->n_ranks));
-    cs_json_set(object, "nodes", cs_json_int((int64_t)total->nodes));
-    cs_json_set(object, "nodes_by_type", types_json(total));
-    cs_json_set(object, "cpu_nodes", cs_json_int((int64_t)total->cpu_nodes));
-    cs_json_set(object, "data_edges", cs_json_int((int64_t)total->data_edges));
-    cs_json_set(object, "ctrl_edges", cs_json_int((int64_t)total->ctrl_edges));
-    cs_json_set(object, "depth", cs_json_int((int64_t)total->depth));
-    cs_json_set(object, "num_ops", cs_json_int((int64_t)total->num_ops));
-    cs_json_set(object, "coll_bytes", cs_json_int((int64_t)total->coll_bytes));
-    cs_json_set(object, "send_bytes", cs_json_int((int64_t)total->send_bytes));
-    cs_json_set(object, "recv_bytes", cs_json_int((int64_t)total->recv_bytes));
-    cs_json_set(object, "comp_duration_ps", cs_json_int(total->comp_duration_ps));
+    set_facts(object, &info->total);
     cs_json_set(object, "file_bytes", cs_json_int((int64_t)info->file_bytes));
     cs_json_set(object, "traffic", report_table_json(traffic));
     cs_json_set(object, "oddities", lines_json(info->oddity, info->n_oddities));
     for (size_t i = 0; i < trace->n_issues; i++)
         cs_json_push(issues, cs_json_string(trace->issue[i].text));
     cs_json_set(object, "issues", issues);
+    cs_json_set(object, "by_rank", ranks_json(trace));
     return cli_print_json(cli, object, err);
+}
+
+static void print_lines(const cli_context *cli, const wl_trace_info *info)
+{
+    for (size_t i = 0; i < info->n_lines; i++)
+        fprintf(cli->out, "%s\n", info->line[i]);
+    for (size_t i = 0; i < info->n_oddities; i++)
+        fprintf(cli->out, "%-22s %s\n", i == 0 ? "noted" : "", info->oddity[i]);
 }
 
 static cs_status print_info(const cli_context *cli, const wl_trace *trace, cs_error *err)
@@ -125,21 +174,33 @@ static cs_status print_info(const cli_context *cli, const wl_trace *trace, cs_er
     else if (cli->args.format == REPORT_CSV)
         CS_TRY(report_table_write(traffic, REPORT_CSV, cli->out, err));
     else
-        for (size_t i = 0; i < info->n_lines; i++)
-            fprintf(cli->out, "%s\n", info->line[i]);
+        print_lines(cli, info);
 done:
     report_table_destroy(traffic);
     cs_arena_destroy(arena);
     return status;
 }
 
+/* Errors across ranks leave each file's facts as they are: these are shown all the same. */
+static bool facts_are_sound(const wl_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_issues; i++)
+        if (trace->issue[i].severity == WL_ERROR && trace->issue[i].class_ != WL_ISSUE_RANKS)
+            return false;
+    return true;
+}
+
 static cs_status trace_info(cli_context *cli, cs_error *err)
 {
+    const wl_trace_options options = cli_trace_options(&cli->args);
     wl_trace *trace = NULL;
     cs_status status = CS_OK;
 
-    CS_TRY(cli_trace_load(cli, cli->args.files.item[1], &trace, err));
-    CS_TRY(print_info(cli, trace, err));
+    CS_TRY(wl_trace_load(cli->args.files.item[1], &options, &trace, err));
+    print_warnings(cli, trace);
+    if (facts_are_sound(trace))
+        CS_TRY(print_info(cli, trace, err));
+    CS_TRY(wl_trace_verdict(trace, cli->args.strict, err));
 done:
     wl_trace_destroy(trace);
     return status;
