@@ -73,7 +73,7 @@ static cs_status prepare(sim_engine *engine, const sim_job *job, cs_error *err)
         2 * s->pipeline.n_chunks * s->pipeline.n_stages * (size_t)s->pipeline.micro_batches;
 
     sim__lowering_reset(engine->lowering, job);
-    sim__memo_reset(engine->memo);
+    sim__memo_reset(engine->memo, job->network->n_dims, (size_t)job->config->prefetch);
     CS_TRY(sim__reserve(&engine->stage, &engine->n_stages, s->pipeline.n_stages,
                         sizeof *engine->stage, err));
     CS_TRY(sim__reserve(&engine->parcel, &engine->n_parcels, parcels, sizeof *engine->parcel, err));

@@ -79,11 +79,13 @@ bool sim__pass_takes(sim_pass_kind kind, const wl_item *item)
     return true;
 }
 
+/* Reductions stand behind the foreground that they wait for, so that the search from the end is
+ * short. */
 bool sim__pass_reduces(const sim_job *job, sim_pass_id id)
 {
     const wl_pass *pass = id.kind == SIM_PASS_INPUT ? NULL : sim__pass_of(job, id);
 
-    for (size_t i = 0; pass != NULL && i < pass->n; i++)
+    for (size_t i = pass == NULL ? 0 : pass->n; i-- > 0;)
         if (pass->item[i].background)
             return true;
     return false;

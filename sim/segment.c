@@ -16,6 +16,7 @@ typedef struct {
 struct sim_memo {
     uint32_t generation;
     size_t n, spill;
+    size_t n_dims, n_ahead; /* parts of a state that are in use */
     memo_entry entry[MEMO_SLOTS];
     sim_step spilled[SPILL];
 };
@@ -30,8 +31,10 @@ void sim__memo_destroy(sim_memo *memo)
     free(memo);
 }
 
-void sim__memo_reset(sim_memo *memo)
+void sim__memo_reset(sim_memo *memo, size_t n_dims, size_t n_ahead)
 {
+    memo->n_dims = n_dims;
+    memo->n_ahead = n_ahead;
     memo->n = 0;
     memo->generation++;
     if (memo->generation == 0) {
@@ -45,31 +48,53 @@ bool sim__state_equal(const sim_state *a, const sim_state *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static size_t slot_of(uint64_t id, const sim_state *state)
+static uint64_t mix(uint64_t hash, const sim_time *t, size_t n)
 {
-    uint64_t word[sizeof *state / sizeof(uint64_t)];
-    uint64_t hash = id;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (uint64_t)t[i]) * 0x9e3779b97f4a7c15ULL;
+    return hash;
+}
 
-    memcpy(word, state, sizeof word);
-    for (size_t i = 0; i < CS_COUNT(word); i++)
-        hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ULL;
+/* The parts of a state that can differ in this design: servers of real dimensions, weights of the
+ * blocks gathered ahead. */
+static size_t slot_of(const sim_memo *memo, uint64_t id, const sim_state *state)
+{
+    uint64_t hash = mix(id, state->server, memo->n_dims);
+
+    hash = mix(hash, state->gathered, memo->n_ahead);
+    hash = mix(hash, &state->input, 1);
+    hash = mix(hash, &state->reduced, 1);
+    hash = mix(hash, &state->busy_until, 1);
     return (size_t)(hash >> 40) % MEMO_SLOTS;
+}
+
+static bool same_state(const sim_memo *memo, const sim_state *a, const sim_state *b)
+{
+    uint64_t differ = (uint64_t)(a->input ^ b->input) | (uint64_t)(a->reduced ^ b->reduced) |
+                      (uint64_t)(a->busy_until ^ b->busy_until) |
+                      (uint64_t)(a->input_cause ^ b->input_cause);
+
+    for (size_t d = 0; d < memo->n_dims; d++)
+        differ |= (uint64_t)(a->server[d] ^ b->server[d]);
+    for (size_t i = 0; i < memo->n_ahead; i++)
+        differ |= (uint64_t)(a->gathered[i] ^ b->gathered[i]);
+    return differ == 0;
 }
 
 const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state)
 {
-    for (size_t at = slot_of(id, state);; at = (at + 1) % MEMO_SLOTS) {
+    for (size_t at = slot_of(memo, id, state);; at = (at + 1) % MEMO_SLOTS) {
         const memo_entry *e = &memo->entry[at];
         if (e->generation != memo->generation)
             return NULL;
-        if (e->id == id && sim__state_equal(&e->state, state))
+        if (e->id == id && same_state(memo, &e->state, state))
             return &e->step;
     }
 }
 
 sim_step *sim__memo_add(sim_memo *memo, uint64_t id, const sim_state *state)
 {
-    size_t at = slot_of(id, state);
+    size_t at = slot_of(memo, id, state);
     memo_entry *e;
 
     if (memo->n == MEMO_FULL) { /* kept for the next SPILL steps only */

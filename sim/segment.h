@@ -27,7 +27,8 @@ typedef struct {
 typedef struct sim_memo sim_memo;
 sim_memo *sim__memo_create(void); /* NULL when out of memory */
 void sim__memo_destroy(sim_memo *memo);
-void sim__memo_reset(sim_memo *memo);
+/* Forgets all; states have n_dims servers and n_ahead blocks gathered ahead. */
+void sim__memo_reset(sim_memo *memo, size_t n_dims, size_t n_ahead);
 /* NULL when not there. */
 const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state);
 /* Room for a step not there yet, to be filled by the caller.  When the memo is full, room that is
