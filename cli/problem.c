@@ -36,6 +36,13 @@ static cs_status split_stacks(const cli_list *list, const char **names, size_t *
     return CS_OK;
 }
 
+/* Prints the schema's warnings from number `from` on. */
+static void print_warnings(const cli_context *cli, const psa_schema *schema, size_t from)
+{
+    for (size_t i = from; i < psa_schema_n_warnings(schema) && !cli->args.quiet; i++)
+        fprintf(stderr, "cosmic-search: warning: %s\n", psa_schema_warning(schema, i));
+}
+
 cs_status cli_load_problem(const cli_context *cli, search_problem *problem, cs_error *err)
 {
     const char *stacks[CLI_MAX_LIST];
@@ -49,8 +56,7 @@ cs_status cli_load_problem(const cli_context *cli, search_problem *problem, cs_e
     CS_TRY(split_stacks(&cli->args.stacks, stacks, &options.n_stacks, &storage, err));
     options.stacks = options.n_stacks > 0 ? stacks : NULL;
     CS_TRY(search_problem_load(&options, problem, err));
-    for (size_t i = 0; i < psa_schema_n_warnings(problem->schema) && !cli->args.quiet; i++)
-        fprintf(stderr, "cosmic-search: warning: %s\n", psa_schema_warning(problem->schema, i));
+    print_warnings(cli, problem->schema, 0);
 done:
     free(storage);
     return status;
@@ -60,10 +66,14 @@ cs_status cli_configure(const cli_context *cli, const search_problem *problem, s
                         cs_error *err)
 {
     cs_status status = CS_OK;
+    const size_t known = psa_schema_n_warnings(problem->schema);
 
     psa_schema_baseline(problem->schema, config);
-    for (size_t i = 0; i < cli->args.sets.n; i++)
+    for (size_t i = 0; i < cli->args.sets.n; i++) {
         CS_TRY(psa_schema_assign(problem->schema, cli->args.sets.item[i], config, err));
+        CS_TRY(psa_schema_question(problem->schema, cli->args.sets.item[i], err));
+    }
+    print_warnings(cli, problem->schema, known);
     CS_TRY(psa_schema_check(problem->schema, config, err));
 done:
     return status;

@@ -117,6 +117,10 @@ const cs_doc *psa_schema_device_doc(const psa_schema *schema); /* NULL: none */
 /* What is allowed but looks like a slip, such as a bandwidth of 50 B/s: "file:line:column: ...". */
 size_t psa_schema_n_warnings(const psa_schema *schema);
 const char *psa_schema_warning(const psa_schema *schema, size_t i); /* borrowed */
+/* Adds to the warnings what of an assignment ("network.bandwidth=50 B/s") looks like a slip; the
+ * same errors as psa_schema_assign. */
+CS_MUST_USE cs_status psa_schema_question(psa_schema *schema, const char *assignment,
+                                          cs_error *err);
 /* Pinned starting designs (`starts:`, mappings of knob to value): the baseline with the values of
  * start i, written into `config`. */
 size_t psa_schema_n_starts(const psa_schema *schema);

@@ -121,6 +121,30 @@ done:
     return status;
 }
 
+/* A value given to all dimensions is warned of once. */
+static cs_status question(psa_schema *schema, const assignment *a, const char *text,
+                          const double *value, cs_error *err)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if ((i == 0 || value[i] != value[i - 1]) &&
+            !psa__check_plausible(schema, &schema->tables->fields[a->field], value[i], text))
+            return cs_fail(err, CS_ENOMEM, "warnings");
+    return CS_OK;
+}
+
+cs_status psa_schema_question(psa_schema *schema, const char *text, cs_error *err)
+{
+    cs_status status;
+    assignment a = {0};
+    double value[PSA_MAX_DIMS];
+
+    CS_TRY(split(schema, text, &a, err));
+    CS_TRY(parse_values(schema, &a, value, err));
+    status = question(schema, &a, text, value, err);
+done:
+    return status;
+}
+
 /* A fixed knob keeps its element with a single value; a fixed field that is no knob changes the
  * baseline. */
 cs_status psa_schema_fix(psa_schema *schema, const char *text, cs_error *err)
@@ -131,6 +155,7 @@ cs_status psa_schema_fix(psa_schema *schema, const char *text, cs_error *err)
 
     CS_TRY(split(schema, text, &a, err));
     CS_TRY(parse_values(schema, &a, value, err));
+    CS_TRY(question(schema, &a, text, value, err));
     for (size_t i = 0; i < a.count; i++)
         psa__field_set(&schema->tables->fields[a.field], schema->baseline, a.first + i, value[i]);
     for (size_t k = 0; k < schema->n_knobs; k++) {

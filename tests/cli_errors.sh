@@ -113,6 +113,16 @@ expect_error 2 'did you mean .workload.(dp|pp)' simulate configs/psa/gpt3-13b-sy
 expect_error 2 'workload.dp' simulate configs/psa/gpt3-13b-system1.yaml --set workload.dp=x
 expect_error 2 'npus' simulate configs/psa/gpt3-13b-system1.yaml --set 'network.npus[9]=2'
 
+# ---- a slip is warned of, wherever the value is given ----
+for value in 'bandwidth=50 MB/s' 'bandwidth=11 TB/s' 'latency=0.5 ns' 'latency=2 ms'; do
+    expect 0 'warning: network.*is the unit right' simulate configs/psa/llama3-70b-h100.yaml --set "network.$value"
+    expect 0 'warning: network.*is the unit right' describe configs/psa/llama3-70b-h100.yaml --fix "network.$value"
+done
+for value in 'bandwidth=0.1 GB/s' 'latency=0 ns' 'latency=1 ms'; do
+    expect 0 . simulate configs/psa/llama3-70b-h100.yaml --set "network.$value"
+    grep -q warning "$work/.err" && fail "a warning of network.$value"
+done
+
 # ---- a search without a feasible design ----
 psa full.yaml "knobs: {workload.dp: {values: [64, 128]}, workload.tp: {values: [4, 8]}, workload.sp: {values: [1]}, workload.pp: {values: [1]}, workload.sharding: {values: [none]}}" "$good_objectives"
 sed -i 's/gpt3-13b/gpt3-175b/' full.yaml
