@@ -36,6 +36,8 @@ static cs_status print_written(const cli_context *cli, const sim_export_size *si
 cs_status cli_trace_export(cli_context *cli, cs_error *err)
 {
     const size_t w = (size_t)cli->args.workload - 1;
+    const sim_export_options options = {.workload = w,
+                                        .granularity = (sim_granularity)cli->args.granularity};
     search_problem problem = {0};
     sim_scratch *scratch = NULL;
     sim_export *design = NULL;
@@ -54,8 +56,7 @@ cs_status cli_trace_export(cli_context *cli, cs_error *err)
     scratch = sim_scratch_create(problem.model);
     if (scratch == NULL)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory for the simulator"));
-    CS_TRY(sim_export_create(problem.model, w, &config, scratch,
-                             (sim_granularity)cli->args.granularity, &design, err));
+    CS_TRY(sim_export_create(problem.model, &config, scratch, &options, &design, err));
     size = sim_export_measure(design);
     CS_TRY(cli_check_size(cli, size.bytes, err));
     CS_TRY(sim_export_write(design, cli->args.out, err));

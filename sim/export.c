@@ -226,9 +226,8 @@ static cs_status on_action(void *context, const sim_job *job, size_t stage,
     return status == CS_OK ? take_value(x, stage, action, receives, err) : status;
 }
 
-cs_status sim_export_create(const sim_model *model, size_t w, const sim_config *config,
-                            sim_scratch *scratch, sim_granularity granularity, sim_export **out,
-                            cs_error *err)
+cs_status sim_export_create(const sim_model *model, const sim_config *config, sim_scratch *scratch,
+                            const sim_export_options *options, sim_export **out, cs_error *err)
 {
     sim_export *x = calloc(1, sizeof *x);
     const sim_recorder recorder = {x, on_passes, on_action};
@@ -236,14 +235,14 @@ cs_status sim_export_create(const sim_model *model, size_t w, const sim_config *
 
     if (x == NULL)
         return no_memory(err);
-    x->granularity = granularity;
+    x->granularity = options->granularity;
     x->arena = cs_arena_create(0);
     x->work = calloc(1, sizeof *x->work);
     if (x->arena == NULL || x->work == NULL) {
         status = no_memory(err);
         goto done;
     }
-    CS_TRY(sim__record(model, w, config, scratch, &recorder, err));
+    CS_TRY(sim__record(model, options->workload, config, scratch, &recorder, err));
     free(x->timing);
     x->timing = NULL;
     work_fini(x->work);

@@ -20,10 +20,16 @@ typedef enum {
     SIM_EXPORT_OP     /* a node for every operator */
 } sim_granularity;
 
-/* Lays out the traces of workload `w` of a valid design in memory.  CS_EINVAL when the design has
- * no such form.  The caller owns *out.  O(nodes of all stages). */
-CS_MUST_USE cs_status sim_export_create(const sim_model *model, size_t w, const sim_config *config,
-                                        sim_scratch *scratch, sim_granularity granularity,
+/* All zero: workload 0, fused. */
+typedef struct {
+    size_t workload;
+    sim_granularity granularity;
+} sim_export_options;
+
+/* Lays out the traces of a workload of a valid design in memory.  CS_EINVAL when the design has no
+ * such form.  The caller owns *out.  O(nodes of all stages). */
+CS_MUST_USE cs_status sim_export_create(const sim_model *model, const sim_config *config,
+                                        sim_scratch *scratch, const sim_export_options *options,
                                         sim_export **out, cs_error *err);
 void sim_export_destroy(sim_export *export); /* NULL is a no-op */
 

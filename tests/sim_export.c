@@ -142,6 +142,7 @@ static int64_t simulate_exported(wl_trace *trace)
 static double round_trip(const problem *p, const sim_config *config, sim_granularity granularity,
                          uint32_t *nodes)
 {
+    const sim_export_options options = {.granularity = granularity};
     sim_export *export = NULL;
     sim_result result;
     wl_trace *trace = NULL;
@@ -149,7 +150,7 @@ static double round_trip(const problem *p, const sim_config *config, sim_granula
     int64_t ns;
 
     if (sim_evaluate(p->model, config, p->scratch, &result, &err) != CS_OK ||
-        sim_export_create(p->model, 0, config, p->scratch, granularity, &export, &err) != CS_OK ||
+        sim_export_create(p->model, config, p->scratch, &options, &export, &err) != CS_OK ||
         sim_export_write(export, folder, &err) != CS_OK)
         fail_msg("%s", err.text);
     if (wl_trace_load(in_folder("trace"), NULL, &trace, &err) != CS_OK ||
@@ -273,6 +274,7 @@ static void test_what_has_no_form_is_refused(void **state)
     (void)state;
     set_up(&p);
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        const sim_export_options options = {.workload = 0};
         sim_export *export = NULL;
         sim_config config;
         cs_error err = {{0}};
@@ -280,7 +282,7 @@ static void test_what_has_no_form_is_refused(void **state)
 
         configure(&p, &config);
         assert_int_equal(psa_schema_assign(p.schema, cases[i].set, &config, &err), CS_OK);
-        status = sim_export_create(p.model, 0, &config, p.scratch, SIM_EXPORT_FUSED, &export, &err);
+        status = sim_export_create(p.model, &config, p.scratch, &options, &export, &err);
         if (status == CS_OK)
             status = sim_export_write(export, folder, &err);
         assert_int_equal(status, CS_EINVAL);
