@@ -157,12 +157,15 @@ static bool neighbour(const sim_iteration *it, const sim_action *action, size_t 
                       size_t *at)
 {
     size_t p = it->job->schedule->pipeline.n_stages, v = it->job->schedule->pipeline.n_chunks;
-    size_t position = action->chunk * p + stage;
     bool up = (action->kind == SIM_FORWARD) == sender;
 
-    if (action->kind == SIM_WEIGHT || (up ? position + 1 == p * v : position == 0))
+    if (action->kind == SIM_WEIGHT ||
+        (up ? stage + 1 == p && action->chunk + 1u == v : stage == 0 && action->chunk == 0))
         return false;
-    *at = (up ? position + 1 : position - 1) % p;
+    if (up)
+        *at = stage + 1 == p ? 0 : stage + 1;
+    else
+        *at = stage == 0 ? p - 1 : stage - 1;
     return true;
 }
 
@@ -180,7 +183,7 @@ static bool near_slow(const sim_iteration *it, size_t stage)
     return (slow_bits(it, stage, 1) | slow_bits(it, stage, 2)) != 0;
 }
 
-/* The first stage whose chunk runs the same segments at the same speed. */
+/* The first stage whose chunk runs the same segments at the same speed. O(stages). */
 static size_t class_of(const sim_iteration *it, size_t stage, size_t chunk)
 {
     const wl_stage *stages = it->job->program->stage;
@@ -194,6 +197,21 @@ static size_t class_of(const sim_iteration *it, size_t stage, size_t chunk)
     return first;
 }
 
+cs_status sim__find_classes(sim_iteration *it)
+{
+    cs_status status;
+    size_t p = it->job->schedule->pipeline.n_stages, v = it->job->schedule->pipeline.n_chunks;
+    sim_engine *engine = it->engine;
+
+    CS_TRY(sim__reserve(&engine->stage_class, &engine->n_classes, p * v,
+                        sizeof *engine->stage_class, it->err));
+    for (size_t stage = 0; stage < p; stage++)
+        for (size_t chunk = 0; chunk < v; chunk++)
+            engine->stage_class[stage * v + chunk] = (uint16_t)class_of(it, stage, chunk);
+done:
+    return status;
+}
+
 /* Number of an action that decides, with the state, all that it does; 0 when more than the next
  * block would have to be told (gathers further ahead). */
 static uint64_t action_id(const sim_iteration *it, size_t stage, const sim_action *action,
@@ -201,6 +219,8 @@ static uint64_t action_id(const sim_iteration *it, size_t stage, const sim_actio
 {
     const sim_stage_run *run = &it->engine->stage[stage];
     sim_pass_id gather = sim__no_pass;
+    size_t v = it->job->schedule->pipeline.n_chunks;
+    uint16_t stage_class = it->engine->stage_class[stage * v + action->chunk];
 
     if (it->runner.memo == NULL)
         return 0;
@@ -208,9 +228,8 @@ static uint64_t action_id(const sim_iteration *it, size_t stage, const sim_actio
         return 0;
     if (it->gathers && it->job->config->prefetch == 1)
         gather = sim__gather_at(it, stage, run->next + 1, 0);
-    return UINT64_C(1) << 63 | (uint64_t)class_of(it, stage, action->chunk) << 50 |
-           (uint64_t)action->chunk << 45 | (uint64_t)action->kind << 43 |
-           (uint64_t)action->last << 42 | (uint64_t)sends << 41 |
+    return UINT64_C(1) << 63 | (uint64_t)stage_class << 50 | (uint64_t)action->chunk << 45 |
+           (uint64_t)action->kind << 43 | (uint64_t)action->last << 42 | (uint64_t)sends << 41 |
            (uint64_t)(gather.block << 4 | gather.kind) << 20 |
            (uint64_t)(run->pending.block << 4 | run->pending.kind);
 }

@@ -32,6 +32,7 @@ void sim__engine_destroy(sim_engine *engine)
     free(engine->room);
     free(engine->stage);
     free(engine->mark);
+    free(engine->stage_class);
     free(engine->parcel);
     free(engine->marked_parcel);
     free(engine);
@@ -151,6 +152,7 @@ cs_status sim__engine_run(sim_engine *engine, const sim_job *job, sim_engine_res
     for (size_t b = 0; b < job->program->n_blocks; b++)
         it.gathers = it.gathers || job->program->block[b].n_gathers > 0;
     CS_TRY(prepare(engine, job, err));
+    CS_TRY(sim__find_classes(&it));
     for (size_t stage = 0; stage < job->schedule->pipeline.n_stages; stage++)
         CS_TRY(begin_stage(&it, stage));
     CS_TRY(sim__run_actions(&it));

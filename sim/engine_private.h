@@ -32,6 +32,8 @@ struct sim_engine {
     sim_memo *memo;
     sim_time *times;
     size_t n_times;
+    uint16_t *stage_class; /* by stage and chunk: the first that is alike */
+    size_t n_classes;
     sim_step fresh; /* the action that was just run */
     unsigned char *room;
     size_t n_room;
@@ -60,6 +62,9 @@ sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action,
 /* Runs `n` passes in one context beside the reductions left before it. */
 CS_MUST_USE cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context context,
                                       int64_t n);
+
+/* Finds which stages are alike, so that their actions are. O(stages^2 * chunks). */
+CS_MUST_USE cs_status sim__find_classes(sim_iteration *it);
 
 /* Runs the actions of a stage before `until` that do not wait for a value that is not there yet. */
 CS_MUST_USE cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *progress);
