@@ -86,6 +86,8 @@ function figures(trial) {
         one('Network cost', trial.network_cost_usd === null ? 'no price'
             : quantity(trial.network_cost_usd, '$', 3)),
         one('MFU', percent(trial.mfu)),
+        typeof trial.ttft_s === 'number' && one('First token', quantity(trial.ttft_s, 's', 3)),
+        typeof trial.tpot_s === 'number' && one('Each token', quantity(trial.tpot_s, 's', 3)),
         typeof trial.energy_j === 'number' && one('Energy', quantity(trial.energy_j, 'J', 3)));
 }
 
