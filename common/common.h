@@ -88,6 +88,13 @@ char *cs_arena_printf(cs_arena *arena, const char *fmt, ...) CS_PRINTF(2, 3);
 /* Bytes handed out so far. */
 size_t cs_arena_bytes(const cs_arena *arena);
 
+/* ---- arrays that grow ---- */
+
+/* Room for at least `want` elements of `size` > 0 bytes in a heap array of *capacity: the array,
+ * moved and grown by half where needed, contents kept.  NULL when out of memory: the array is as it
+ * was. The caller owns it; amortized O(1) an element. */
+CS_MUST_USE void *cs_room(void *array, size_t *capacity, size_t want, size_t size);
+
 /* ---- random streams: derived from one master seed, never shared ---- */
 
 typedef struct cs_rng cs_rng;

@@ -50,14 +50,11 @@ static cs_status no_memory(cs_error *err)
 
 static cs_status frame_push(frame *f, cs_node *node, cs_error *err)
 {
-    if (f->n == f->capacity) {
-        size_t capacity = f->capacity == 0 ? 8 : 2 * f->capacity;
-        cs_node **entry = realloc(f->entry, capacity * sizeof *entry);
-        if (entry == NULL)
-            return no_memory(err);
-        f->entry = entry;
-        f->capacity = capacity;
-    }
+    cs_node **entry = cs_room(f->entry, &f->capacity, f->n + 1, sizeof *entry);
+
+    if (entry == NULL)
+        return no_memory(err);
+    f->entry = entry;
     f->entry[f->n++] = node;
     return CS_OK;
 }

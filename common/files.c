@@ -49,14 +49,10 @@ cs_status cs_files_add(cs_files *files, const char *path, const char *text, size
 {
     if (find(files, path) != NULL)
         return CS_OK;
-    if (files->n == files->capacity) {
-        size_t capacity = files->capacity == 0 ? 8 : 2 * files->capacity;
-        entry *list = realloc(files->list, capacity * sizeof *list);
-        if (list == NULL)
-            return CS_ENOMEM;
-        files->list = list;
-        files->capacity = capacity;
-    }
+    entry *list = cs_room(files->list, &files->capacity, files->n + 1, sizeof *list);
+    if (list == NULL)
+        return CS_ENOMEM;
+    files->list = list;
     entry e = {.path = strdup(path), .text = malloc(n + 1), .n = n};
     if (e.path == NULL || e.text == NULL) {
         free(e.path);

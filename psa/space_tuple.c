@@ -105,21 +105,18 @@ static bool is_reachable(const search *s, size_t i, double value)
 static void keep_solution(search *s)
 {
     size_t m = s->tuple->n;
+    int32_t *grown;
 
     if (s->n == MAX_SOLUTIONS) {
         s->full = true;
         return;
     }
-    if (s->n == s->capacity) {
-        size_t capacity = s->capacity == 0 ? 64 : s->capacity * 2;
-        int32_t *grown = realloc(s->solution, capacity * m * sizeof *grown);
-        if (grown == NULL) {
-            s->full = true;
-            return;
-        }
-        s->solution = grown;
-        s->capacity = capacity;
+    grown = cs_room(s->solution, &s->capacity, s->n + 1, m * sizeof *grown);
+    if (grown == NULL) {
+        s->full = true;
+        return;
     }
+    s->solution = grown;
     memcpy(s->solution + s->n++ * m, s->at, m * sizeof *s->at);
 }
 

@@ -19,14 +19,12 @@ void emit__options_fini(emit__options *options)
 
 bool emit__add(emit__options *options, const char *name, const char *argument, bool is_comment)
 {
-    if (options->n == options->capacity) {
-        const size_t capacity = options->capacity == 0 ? 32 : 2 * options->capacity;
-        emit__option *grown = realloc(options->option, capacity * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        options->option = grown;
-        options->capacity = capacity;
-    }
+    emit__option *grown =
+        cs_room(options->option, &options->capacity, options->n + 1, sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    options->option = grown;
     emit__option *o = &options->option[options->n++];
     *o = (emit__option){strdup(name), strdup(argument), is_comment};
     return o->name != NULL && o->argument != NULL;

@@ -46,16 +46,12 @@ static cell *next_cell(report_table *table)
 {
     if (table == NULL || table->failed)
         return NULL;
-    if (table->n == table->capacity) {
-        size_t capacity = table->capacity == 0 ? 64 : 2 * table->capacity;
-        cell *grown = realloc(table->cell, capacity * sizeof *grown);
-        if (grown == NULL) {
-            table->failed = true;
-            return NULL;
-        }
-        table->cell = grown;
-        table->capacity = capacity;
+    cell *grown = cs_room(table->cell, &table->capacity, table->n + 1, sizeof *grown);
+    if (grown == NULL) {
+        table->failed = true;
+        return NULL;
     }
+    table->cell = grown;
     table->cell[table->n] = (cell){NULL, 0, NAN};
     return &table->cell[table->n++];
 }

@@ -40,16 +40,13 @@ typedef struct {
 
 static void keep_value(follower *f, double value)
 {
-    if (f->n_values == f->capacity) {
-        size_t capacity = f->capacity == 0 ? 4096 : 2 * f->capacity;
-        double *values = realloc(f->values, capacity * sizeof *values);
-        if (values == NULL) {
-            f->failed = true;
-            return;
-        }
-        f->values = values;
-        f->capacity = capacity;
+    double *values = cs_room(f->values, &f->capacity, f->n_values + 1, sizeof *values);
+
+    if (values == NULL) {
+        f->failed = true;
+        return;
     }
+    f->values = values;
     f->values[f->n_values++] = value;
 }
 

@@ -31,14 +31,11 @@ void search__records_fini(search__records *records)
 
 cs_status search__records_add(search__records *records, search__record *record, cs_error *err)
 {
-    if (records->n == records->capacity) {
-        size_t capacity = records->capacity == 0 ? 256 : 2 * records->capacity;
-        search__record *list = realloc(records->list, capacity * sizeof *list);
-        if (list == NULL)
-            return cs_fail(err, CS_ENOMEM, "comparison");
-        records->list = list;
-        records->capacity = capacity;
-    }
+    search__record *list = cs_room(records->list, &records->capacity, records->n + 1, sizeof *list);
+
+    if (list == NULL)
+        return cs_fail(err, CS_ENOMEM, "comparison");
+    records->list = list;
     records->list[records->n++] = *record;
     *record = (search__record){0};
     return CS_OK;

@@ -140,14 +140,12 @@ static bool take_gap(sim__engine *engine, uint32_t n, uint32_t *first)
 
 static void give_gap(sim__engine *engine, uint32_t first, uint32_t n)
 {
-    if (engine->n_gaps == engine->gap_capacity) {
-        const size_t capacity = engine->gap_capacity == 0 ? 64 : 2 * engine->gap_capacity;
-        void *gap = realloc(engine->gap, capacity * sizeof *engine->gap);
-        if (gap == NULL)
-            return; /* the block is only lost until the engine is destroyed */
-        engine->gap = gap;
-        engine->gap_capacity = capacity;
-    }
+    void *gap =
+        cs_room(engine->gap, &engine->gap_capacity, engine->n_gaps + 1, sizeof *engine->gap);
+
+    if (gap == NULL)
+        return; /* the block is only lost until the engine is destroyed */
+    engine->gap = gap;
     engine->gap[engine->n_gaps].first = first;
     engine->gap[engine->n_gaps++].n = n;
 }
@@ -162,14 +160,12 @@ static cs_status take_flows(sim__engine *engine, sim__instance *in, cs_error *er
     if (take_gap(engine, (uint32_t)n, &in->first_flow))
         return CS_OK;
     if (wanted > engine->flows.capacity) {
-        const size_t capacity = wanted + wanted / 2;
-        void *data = capacity >= SIM__NONE
-                         ? NULL
-                         : realloc(engine->flows.data, capacity * engine->flows.size);
+        void *data = wanted >= SIM__NONE ? NULL
+                                         : cs_room(engine->flows.data, &engine->flows.capacity,
+                                                   wanted, engine->flows.size);
         if (data == NULL)
             return cs_fail(err, CS_ENOMEM, "%zu chunks", n);
         engine->flows.data = data;
-        engine->flows.capacity = capacity;
     }
     in->first_flow = (uint32_t)engine->flows.n;
     engine->flows.n += n;

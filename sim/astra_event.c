@@ -17,14 +17,14 @@ uint32_t sim__pool_take(sim__engine *engine, sim__pool *pool)
         return index;
     }
     if (pool->n == pool->capacity) {
-        const size_t capacity = pool->capacity == 0 ? 256 : 2 * pool->capacity;
-        void *data = capacity >= SIM__NONE ? NULL : realloc(pool->data, capacity * pool->size);
+        void *data = pool->n + 1 >= SIM__NONE
+                         ? NULL
+                         : cs_room(pool->data, &pool->capacity, pool->n + 1, pool->size);
         if (data == NULL) {
             engine->out_of_memory = true;
             return SIM__NONE;
         }
         pool->data = data;
-        pool->capacity = capacity;
     }
     return (uint32_t)pool->n++;
 }
@@ -50,14 +50,12 @@ void sim__event_push(sim__engine *engine, int64_t at, sim__kind kind, uint32_t i
     size_t i = engine->n_heap;
 
     if (i == engine->heap_capacity) {
-        const size_t capacity = i == 0 ? 1024 : 2 * i;
-        heap = realloc(heap, capacity * sizeof *heap);
+        heap = cs_room(heap, &engine->heap_capacity, i + 1, sizeof *heap);
         if (heap == NULL) {
             engine->out_of_memory = true;
             return;
         }
         engine->heap = heap;
-        engine->heap_capacity = capacity;
     }
     engine->n_heap++;
     for (; i > 0 && event_before(&event, &heap[(i - 1) / 4]); i = (i - 1) / 4)

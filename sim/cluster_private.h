@@ -36,9 +36,9 @@ typedef struct {
     uint32_t chunks_left; /* model contention */
     /* Model contention, by phase: chunks that have come to it, and that it has been given to. */
     uint32_t arrived[SIM_MAX_PHASES], entered[SIM_MAX_PHASES];
-    uint32_t priced;      /* model contention: index into the stream's prices */
-    int64_t *start;       /* by member */
-    uint32_t *node;       /* by member; SIM__NONE: not yet issued */
+    uint32_t priced; /* model contention: index into the stream's prices */
+    int64_t *start;  /* by member */
+    uint32_t *node;  /* by member; SIM__NONE: not yet issued */
 } sim__coll;
 
 /* Phases of a chunk of one kind of collective, model contention. */
@@ -57,7 +57,8 @@ typedef struct {
     int64_t *rank;    /* by member, ascending for the world */
     uint32_t *issued; /* by member: collectives so far */
     sim__coll **open; /* collectives first .. first + n_open - 1 */
-    uint32_t first, n_open, capacity;
+    uint32_t first, n_open;
+    size_t capacity; /* of open */
     /* model contention */
     bool has_footprint;
     sim_footprint footprint;
@@ -132,7 +133,8 @@ typedef struct sim__cluster {
     int64_t *started;
 
     sim__stream *stream;
-    uint32_t n_streams, stream_capacity;
+    uint32_t n_streams;
+    size_t stream_capacity;
     uint32_t *group_stream; /* by trace group: stream + 1 */
     /* By COLL node: which collective of its stream it is, in the order of ids.  NULL: collectives
      * are numbered as they are issued, as ASTRA-sim does. */

@@ -62,18 +62,13 @@ static bool stream_is_valid(sim__cluster *c, const sim__stream *s, uint32_t node
 static sim__stream *stream_add(sim__cluster *c, int32_t group, uint32_t mask, uint32_t base,
                                uint32_t node)
 {
-    sim__stream *s;
+    sim__stream *s = cs_room(c->stream, &c->stream_capacity, c->n_streams + 1, sizeof *s);
 
-    if (c->n_streams == c->stream_capacity) {
-        const uint32_t capacity = c->stream_capacity == 0 ? 64 : 2 * c->stream_capacity;
-        sim__stream *grown = realloc(c->stream, capacity * sizeof *grown);
-        if (grown == NULL) {
-            sim__cluster_fail(c, CS_ENOMEM, "groups");
-            return NULL;
-        }
-        c->stream = grown;
-        c->stream_capacity = capacity;
+    if (s == NULL) {
+        sim__cluster_fail(c, CS_ENOMEM, "groups");
+        return NULL;
     }
+    c->stream = s;
     s = &c->stream[c->n_streams++];
     *s = (sim__stream){.group = group, .mask = mask, .base = base};
     if (!stream_members(c, s)) {
@@ -169,18 +164,13 @@ static sim__coll *coll_create(sim__cluster *c, uint32_t n)
 
 static bool stream_reserve(sim__cluster *c, sim__stream *s, uint32_t n)
 {
-    const uint32_t capacity = n < 4 ? 4 : 2 * n;
-    sim__coll **grown;
+    sim__coll **grown = cs_room(s->open, &s->capacity, n, sizeof(sim__coll *));
 
-    if (n <= s->capacity)
-        return true;
-    grown = realloc(s->open, capacity * sizeof(sim__coll *));
     if (grown == NULL) {
         sim__cluster_fail(c, CS_ENOMEM, "collectives");
         return false;
     }
     s->open = grown;
-    s->capacity = capacity;
     return true;
 }
 

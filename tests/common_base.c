@@ -213,6 +213,31 @@ static void test_json_round_trip(void **state)
     assert_int_equal(cs_json_parse("{\"a\":1", 6, &back, &err), CS_EPARSE);
 }
 
+/* 16 elements at first, half as many more each time: 16, 24, 36; a request beyond that as it is. */
+static void test_arrays_grow_by_half(void **state)
+{
+    static const struct {
+        size_t want, capacity;
+    } cases[] = {{0, 16}, {16, 16}, {17, 24}, {25, 36}, {36, 36}, {1000, 1000}, {1001, 1500}};
+    size_t capacity = 0;
+    int *array = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        array = cs_room(array, &capacity, cases[i].want, sizeof *array);
+        assert_non_null(array);
+        assert_int_equal(capacity, cases[i].capacity);
+        for (size_t k = i == 0 ? 0 : cases[i - 1].capacity; k < capacity; k++)
+            array[k] = (int)k;
+        for (size_t k = 0; k < capacity; k++)
+            assert_int_equal(array[k], k);
+    }
+    assert_null(cs_room(array, &capacity, SIZE_MAX / sizeof *array, sizeof *array));
+    assert_int_equal(capacity, 1500);
+    assert_int_equal(array[1499], 1499);
+    free(array);
+}
+
 static void test_arena_limit_and_zeroing(void **state)
 {
     cs_arena *arena = cs_arena_create(1000);
@@ -240,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_unknown_key_names_the_nearest),
         cmocka_unit_test(test_missing_file_and_folder),
         cmocka_unit_test(test_json_round_trip),
+        cmocka_unit_test(test_arrays_grow_by_half),
         cmocka_unit_test(test_arena_limit_and_zeroing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

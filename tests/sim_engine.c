@@ -187,7 +187,10 @@ static void run(tools *t, const random_job *r, bool unrolled, sim_engine_result 
 
 static tools tools_make(void)
 {
-    tools t = {sim__engine_create(), sim_route_cache_create(1 << 20), {{0}}};
+    tools t = {.engine = sim__engine_create(), .routes = sim_route_cache_create(1 << 20)};
+
+    t.engine = sim__engine_create();
+    t.routes = sim_route_cache_create(1 << 20);
     return t;
 }
 

@@ -52,7 +52,7 @@ static void open_cut(design *d, size_t i)
 {
     char path[200], name[] = "/tmp/cosmic-steady-XXXXXX";
     char *model, *psa;
-    FILE *out;
+    FILE *out = NULL;
     int file = mkstemp(name);
 
     snprintf(path, sizeof path, "configs/models/%s.yaml", sources[i].model);

@@ -100,20 +100,11 @@ void wl_trace_destroy(wl_trace *trace)
 /* Makes room for `more` elements after n. */
 static bool reserve(void **array, size_t n, size_t more, size_t *cap, size_t size)
 {
-    size_t want = n + more;
-    void *grown;
+    void *grown = n + more >= UINT32_MAX ? NULL : cs_room(*array, cap, n + more, size);
 
-    if (want <= *cap)
-        return true;
-    if (want >= UINT32_MAX)
-        return false;
-    if (want < *cap + *cap / 2)
-        want = *cap + *cap / 2;
-    grown = realloc(*array, want * size);
     if (grown == NULL)
         return false;
     *array = grown;
-    *cap = want;
     return true;
 }
 

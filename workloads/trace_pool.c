@@ -93,18 +93,11 @@ void *wl__pool_alloc(wl__pool *pool, size_t size)
 
 bool wl__grow(void **array, size_t n, size_t *cap, size_t size)
 {
-    size_t next = *cap < 64 ? 64 : *cap + *cap / 2;
-    void *grown;
+    void *grown = n >= UINT32_MAX - 1 ? NULL : cs_room(*array, cap, n + 1, size);
 
-    if (n < *cap)
-        return true;
-    if (n >= UINT32_MAX - 1 || next > SIZE_MAX / 2 / size)
-        return false;
-    grown = realloc(*array, next * size);
     if (grown == NULL)
         return false;
     *array = grown;
-    *cap = next;
     return true;
 }
 
