@@ -19,6 +19,11 @@ typedef struct {
 CS_MUST_USE cs_status sim__plan_phases(const sim__plan *plan, double bytes, sim_phases *out,
                                        cs_error *err);
 
+/* Themis: indices of the spans, the least loaded dimension first; equal ones stay in order. Rashidi
+ * et al., ISCA 2022. */
+void sim__least_loaded_first(const sim_footprint *group, const double load[SIM_MAX_DIMS],
+                             uint8_t order[2 * SIM_MAX_DIMS]);
+
 /* The one phase of a routed flat ring. */
 CS_MUST_USE cs_status sim__routed_phases(const sim__plan *plan, double bytes, sim_phases *out,
                                          cs_error *err);

@@ -5,16 +5,18 @@
  * themis: Rashidi et al., "Themis: a network bandwidth-aware collective scheduling policy", ISCA
  * 2022: every chunk takes the dimensions in the order of the load given to them so far, and each
  * dimension serves the smallest chunk first. */
-#include "sim/collective.h"
-
 #include <math.h>
 #include <stdlib.h>
 
-static const int64_t MOST_PS = INT64_MAX / 4;
+#include "sim/collective.h"
+#include "sim/sim.h"
 
-static int64_t picoseconds(double seconds)
+/* What does not fit counts as the longest time. */
+static sim_time picoseconds(double seconds)
 {
-    return seconds * 1e12 < (double)MOST_PS ? llround(seconds * 1e12) : MOST_PS;
+    sim_time t;
+
+    return sim_time_from_s(seconds, &t, NULL) == CS_OK ? t : SIM_TIME_MAX;
 }
 
 static uint32_t servers_of(const sim_phase *p)
@@ -24,7 +26,7 @@ static uint32_t servers_of(const sim_phase *p)
 
 static int64_t clamp(__int128 t)
 {
-    return t < MOST_PS ? (int64_t)t : MOST_PS;
+    return t < SIM_TIME_MAX ? (int64_t)t : SIM_TIME_MAX;
 }
 
 /* end of chunk c in phase p = max(end of c in p-1, end of c-1 in p) + d.  Convex in c, so that the
@@ -82,15 +84,14 @@ typedef struct {
     double load[SIM_MAX_DIMS];
 } shop;
 
-/* Spans in the order of the load their dimensions carry so far; ties by position. */
-static void least_loaded_first(shop *s, const sim_footprint *group)
+void sim__least_loaded_first(const sim_footprint *group, const double load[SIM_MAX_DIMS],
+                             uint8_t order[2 * SIM_MAX_DIMS])
 {
     for (size_t i = 0; i < group->n_spans; i++) {
         size_t at = i;
-        double load = s->load[group->span[i].dim];
-        for (; at > 0 && s->load[group->span[s->order[at - 1]].dim] > load; at--)
-            s->order[at] = s->order[at - 1];
-        s->order[at] = (uint8_t)i;
+        for (; at > 0 && load[group->span[i].dim] < load[group->span[order[at - 1]].dim]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)i;
     }
 }
 
@@ -104,7 +105,7 @@ static cs_status lay_out(shop *s, const sim_collective *issue, sim_route_cache *
 
     if (s->net->scheduling != SIM_THEMIS || issue->group->routed || issue->group->n <= 1)
         return sim_collective_phases(s->net, issue, cache, &c->phases, err);
-    least_loaded_first(s, issue->group);
+    sim__least_loaded_first(issue->group, s->load, s->order);
     CS_TRY(sim__plan_phases(&plan, bytes, &c->phases, err));
     for (size_t i = 0; i < c->phases.n; i++)
         s->load[c->phases.phase[i].dim] += c->phases.phase[i].seconds;

@@ -80,17 +80,6 @@ done:
     return status;
 }
 
-/* Indices of the spans, least loaded dimension first; equal ones stay in order. */
-static void least_loaded_first(const sim_footprint *group, const double *load, uint8_t *order)
-{
-    for (size_t i = 0; i < group->n_spans; i++) {
-        size_t at = i;
-        for (; at > 0 && load[group->span[i].dim] < load[group->span[order[at - 1]].dim]; at--)
-            order[at] = order[at - 1];
-        order[at] = (uint8_t)i;
-    }
-}
-
 cs_status sim__timed_themis(sim_timing *timing, const sim_timed *like, double load[SIM_MAX_DIMS],
                             sim_timed *out, cs_error *err)
 {
@@ -105,7 +94,7 @@ cs_status sim__timed_themis(sim_timing *timing, const sim_timed *like, double lo
     CS_TRY(group_of(timing, &like->key, &group, err));
     if (group.routed)
         return CS_OK;
-    least_loaded_first(&group, load, order);
+    sim__least_loaded_first(&group, load, order);
     CS_TRY(sim__plan_phases(&plan, like->key.bytes / (double)net->chunks, &phases, err));
     CS_TRY(time_phases(&phases, out, err));
     for (size_t i = 0; i < phases.n; i++)

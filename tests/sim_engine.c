@@ -189,8 +189,6 @@ static tools tools_make(void)
 {
     tools t = {.engine = sim__engine_create(), .routes = sim_route_cache_create(1 << 20)};
 
-    t.engine = sim__engine_create();
-    t.routes = sim_route_cache_create(1 << 20);
     return t;
 }
 
