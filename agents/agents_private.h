@@ -51,7 +51,7 @@ typedef struct {
 /* Upper limit of agent__moves for any point of the space. */
 size_t agent__moves_max(const psa_space *space);
 /* All one-variable moves from `point` over active variables into `list`; returns their number.
- * Ordered variables step by 1 and 2, and by powers of two when they have more than 16 levels;
+ * Ordered variables step by 1 and 2, and by powers of two when they have more than 4 levels;
  * categories take every other value (64 random ones of larger sets); tuples take their neighbours.
  */
 size_t agent__moves(const psa_space *space, cs_rng *rng, const int32_t *point, agent__move *list);

@@ -9,6 +9,9 @@
  * on the steep part and a block keeps many threads busy near an optimum.  What a neighbour scores
  * is taken for free where the design is known, or cannot fit while the current one does.
  *
+ * After a kick only the variables it changed and a share of the others are looked at; the whole
+ * neighbourhood follows where that led to a better design than the incumbent.
+ *
  * Two kicks alternate at random: a few random moves; and the compound kick, which changes one tuple
  * (a split over the axes) and then re-optimises the variables of the network dimensions first. */
 #include "agents/agents_private.h"
@@ -31,6 +34,7 @@ typedef struct {
         uint64_t failures;           /* kicks without a better optimum */
         double hit_rate;             /* recent share of improving neighbours */
         int32_t phase, started, has_incumbent, dims_first;
+        int32_t focused, pad_; /* the neighbourhood is thinned around what a kick changed */
     } run;
     size_t n_asked;
 } chain;
@@ -42,13 +46,14 @@ typedef struct {
     int32_t *work; /* a candidate */
 } local_state;
 
-enum { CHAINS, BATCH, KICK, COMPOUND, RESTART };
+enum { CHAINS, BATCH, KICK, COMPOUND, RESTART, FOCUS };
 static const agent_param params[] = {
     {"chains", 1, 1, 4096, "independent searches, each with its own random stream"},
     {"batch", 16, 1, 4096, "most neighbours per chain and ask"},
     {"kick", 4, 1, 64, "random moves that leave a local optimum"},
     {"compound", 0.3, 0, 1, "chance of a compound kick instead: another split, network first"},
     {"restart", 20, 1, 1e6, "kicks without success before a new start"},
+    {"focus", 0.5, 0, 1, "share of moves on unchanged variables looked at after a kick"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -102,12 +107,27 @@ static void fini(void *state)
     free(st->work);
 }
 
+/* Keeps the moves on variables that differ from the incumbent, and a share of the others. */
+static size_t thin_out(local_state *st, chain *c, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const int32_t var = c->moves[i].var;
+        if (c->at[var] != c->incumbent[var] || cs_rng_uniform(c->rng) < st->setup.param[FOCUS])
+            c->moves[kept++] = c->moves[i];
+    }
+    return kept;
+}
+
 /* Lists the neighbourhood of the current design in random order, after a compound kick with the
  * variables of the network dimensions in front. */
 static void open_neighbourhood(local_state *st, chain *c)
 {
     size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves), front = 0;
 
+    if (c->run.focused)
+        n = thin_out(st, c, n);
     agent__shuffle(c->rng, c->moves, n);
     for (size_t i = 0; c->run.dims_first && i < n; i++) {
         if (psa_space_group(st->setup.space, (size_t)c->moves[i].var) == 0)
@@ -154,8 +174,15 @@ static void change_split(local_state *st, chain *c)
  * score is not known yet. */
 static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
 {
-    if (!c->run.has_incumbent ||
-        agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0) {
+    const bool better =
+        !c->run.has_incumbent || agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0;
+
+    if (better && c->run.focused) {
+        c->run.focused = 0; /* worth a look at everything around it */
+        open_neighbourhood(st, c);
+        return CS_OK;
+    }
+    if (better) {
         memcpy(c->incumbent, c->at, st->n_vars * sizeof *c->at);
         c->run.incumbent_score = c->run.at_score;
         c->run.has_incumbent = 1;
@@ -165,10 +192,12 @@ static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
     }
     c->run.phase = START;
     c->run.dims_first = 0;
+    c->run.focused = st->setup.param[FOCUS] < 1.0;
     if ((double)c->run.failures >= st->setup.param[RESTART]) {
         c->run.has_incumbent = 0;
         c->run.failures = 0;
         c->run.hit_rate = 0.5;
+        c->run.focused = 0;
         return agent__sample_fitting(&st->setup, c->rng, c->at, err);
     }
     memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);
@@ -191,10 +220,10 @@ static void propose(local_state *st, chain *c, const int32_t *point)
     memcpy(c->asked + c->n_asked++ * st->n_vars, point, st->n_vars * sizeof *point);
 }
 
-/* Neighbours per block: about half of what the next improvement is expected to take. */
+/* Neighbours per block: about a quarter of what the next improvement is expected to take. */
 static size_t block_size(const local_state *st, const chain *c)
 {
-    double want = 0.5 / (c->run.hit_rate + 1e-3);
+    double want = 0.25 / (c->run.hit_rate + 1e-3);
 
     return want < 1.0 ? 1 : want > (double)st->batch ? st->batch : (size_t)want;
 }
@@ -247,7 +276,7 @@ static cs_status fill(local_state *st, chain *c, cs_error *err)
         if (++steps >= FREE_STEPS) {
             CS_TRY(agent__sample_new(&st->setup, c->rng, 16, c->at, err));
             c->run.phase = START;
-            c->run.has_incumbent = 0;
+            c->run.has_incumbent = c->run.focused = 0;
             propose(st, c, c->at);
         } else if (c->run.phase == START && agent__known(&st->setup, c->at, &score)) {
             move_to(st, c, c->at, &score);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MANY_LEVELS = 16, MANY_VALUES = 64 };
+enum { MANY_LEVELS = 4, MANY_VALUES = 64 };
 
 size_t agent__count(const agent_setup *setup, size_t index)
 {
