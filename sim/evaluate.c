@@ -123,9 +123,12 @@ done:
 }
 
 /* The slowest pool sets how many requests a second pass through all of them. */
-static void add_pool(const wl_workload *workload, const sim__sums *sums, totals *t)
+static void add_pool(const wl_workload *workload, const sim__outcome *o, totals *t)
 {
-    double requests = (double)workload->global_batch / sums->v[SIM_SUM_LATENCY];
+    const sim__sums *sums = &o->sums;
+    double busy =
+        sums->v[SIM_SUM_LATENCY] - o->transfer_s; /* caches leave beside the next prefill */
+    double requests = (double)workload->global_batch / busy;
 
     t->requests_per_s = t->pools ? fmin(t->requests_per_s, requests) : requests;
     t->request_flops += sums->v[SIM_SUM_MODEL_FLOPS] / (double)workload->global_batch;
@@ -173,7 +176,7 @@ static cs_status add_workload(const sim__evaluation *e, size_t i, totals *t, sim
     sim__sums_add(&t->sums, &o.sums, share);
     t->window = t->window || o.window;
     if (e->model->workloads[i].npus > 0)
-        add_pool(&e->model->workloads[i], &o.sums, t);
+        add_pool(&e->model->workloads[i], &o, t);
     judge_load(&o, out);
 done:
     return status;

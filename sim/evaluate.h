@@ -60,6 +60,7 @@ typedef struct {
     sim__sums sums;        /* of one iteration, or one batch of requests */
     double ttft_s, tpot_s; /* NAN: none */
     double idle_s;         /* waits for other requests */
+    double transfer_s;     /* part of the latency: caches on the way to the pool that decodes */
     double overload;       /* log(load / what it can serve) when over, 0 otherwise */
     bool window;           /* FLOPs and tokens are the machine's during one request */
 } sim__outcome;

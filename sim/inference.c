@@ -199,6 +199,35 @@ done:
     return status;
 }
 
+/* A pool that prefills for another one sends the caches over: each NPU its part, into the outermost
+ * dimension, across which pools lie.  The first token does not wait for it. */
+static cs_status add_transfer(const sim__evaluation *e, const sim__phase *phase, sim__outcome *out)
+{
+    cs_status status;
+    sim_peak peak;
+    size_t outer = 0;
+
+    CS_TRY(sim__phase_memory(e, phase, &peak));
+    for (size_t d = 0; d < e->network.n_dims; d++)
+        outer = e->network.dim[d].n > 1 ? d : outer;
+    out->transfer_s = e->network.dim[outer].latency_s +
+                      peak.memory.kv_cache / e->network.dim[outer].bandwidth_bytes_per_s;
+    out->sums.v[SIM_SUM_LATENCY] += out->transfer_s;
+    out->sums.v[SIM_SUM_EXPOSED] += out->transfer_s;
+    out->sums.v[SIM_SUM_AXIS + WL_PP] += out->transfer_s;
+    out->sums.v[SIM_SUM_SENT] += peak.memory.kv_cache;
+done:
+    return status;
+}
+
+static bool has_decode_pool(const sim_model *model)
+{
+    for (size_t i = 0; i < model->n_workloads; i++)
+        if (model->workloads[i].mode == WL_DECODE && model->workloads[i].npus > 0)
+            return true;
+    return false;
+}
+
 static cs_status serve_batch(const sim__evaluation *e, size_t i, sim__outcome *out)
 {
     cs_status status = CS_OK;
@@ -210,6 +239,8 @@ static cs_status serve_batch(const sim__evaluation *e, size_t i, sim__outcome *o
         CS_TRY(sim__phase_run(e, &phase, &out->sums));
         out->ttft_s = out->sums.v[SIM_SUM_LATENCY];
     }
+    if (w->mode == WL_PREFILL && w->npus > 0 && has_decode_pool(e->model))
+        CS_TRY(add_transfer(e, &phase, out));
     if (w->mode == WL_PREFILL)
         return CS_OK;
     out->sums.v[SIM_SUM_TOKENS] = 0; /* of those that decode, only tokens put out count */
