@@ -3,7 +3,7 @@
  * Backward pass of a block.  Layout changes are transposed; an operand's gradient is complete when
  * its last consumer has contributed, and its collective is issued then, before the weight gradients
  * that do not depend on it, so that they hide it (Korthikanti et al. 2022, section 4.2). */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 /* Backward of unfused attention per score element: dP written and read with mask, softmax backward
  * reads P and dP and writes dS, dQ and dK read dS, dV reads the dropped scores. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * From a valid split to a program: the blocks with their passes, the stages, exact FLOP totals. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <math.h>
 #include <stdlib.h>

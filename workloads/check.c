@@ -2,7 +2,7 @@
  *
  * Degrees must divide their dimensions: every violation on a line of its own, with its arithmetic.
  */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 typedef struct {
     cs_error *err;

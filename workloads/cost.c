@@ -2,7 +2,7 @@
  *
  * Numbers of a pass: its outline says in terms of which quantities, the plans of the operators give
  * their values under a split. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 static void term_link(wl__build *b, int16_t item, const wl__term *term)
 {

@@ -2,7 +2,7 @@
  *
  * Items and values of one pass.  A value is a tensor in a layout; converting it to another layout
  * emits the collective of DESIGN 5.1 and is shared within the pass. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 void wl__pass_begin(wl__build *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Forward pass of a block: one item an operator, with the collectives its operands need. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 /* Bytes a score element costs unfused attention (gpt-2022): written by Q*K, read and written by
  * softmax and dropout with its 1-byte mask, read by the product with V. */

@@ -3,7 +3,7 @@
  * Memory by liveness over the graph: what a block keeps from forward to backward, and the peak of
  * what lives only inside it (DESIGN 5.5; Korthikanti et al. 2022, equations 1 to 6, for the variant
  * gpt-2022). */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <math.h>
 

@@ -2,21 +2,23 @@
  *
  * Outlines of passes kept between builds.  A few dozen serve a whole search: an outline depends on
  * the axes that cut, never on how far. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <stdlib.h>
 
 enum { N_SLOTS = 1024, MOST_USED = 3 * N_SLOTS / 4 };
 
-/* All that decides an outline, besides the model. */
+/* All that decides an outline; no padding.  Models are told by their hash: one may be gone and
+ * another lie in its place. */
 typedef struct {
-    const wl__block *block; /* NULL: free */
-    uint8_t kind, cut, mode, recompute, attention, precision;
-    uint8_t cp;      /* 1: attention exchanges around a ring, 2: the cache is cut */
-    uint8_t weights; /* gathered before use */
+    uint64_t model;
+    uint8_t block, kind, cut, mode, recompute, attention, precision;
+    uint8_t flags;
 } key;
+enum { RINGS = 1, CACHE_CUT = 2, WEIGHTS_GATHERED = 4 };
 
 typedef struct {
+    bool used;
     key key;
     wl__outline outline;
 } slot;
@@ -52,16 +54,18 @@ void wl__outlines_destroy(wl__outlines *outlines)
 static key key_of(const wl__build *b, wl__pass_kind kind)
 {
     const wl_config *c = b->config;
+    const unsigned flags = (b->ring ? RINGS : 0u) | (b->cache_parts > 1.0 ? CACHE_CUT : 0u) |
+                           (c->sharding == WL_SHARD_WEIGHTS ? WEIGHTS_GATHERED : 0u);
 
-    return (key){.block = b->block,
+    return (key){.model = b->model->hash,
+                 .block = (uint8_t)(b->block - b->model->block),
                  .kind = (uint8_t)kind,
                  .cut = (uint8_t)(b->layouts - b->block->layouts),
                  .mode = (uint8_t)b->workload->mode,
                  .recompute = (uint8_t)(b->recompute ? c->recompute : WL_RECOMPUTE_NONE),
                  .attention = (uint8_t)c->attention,
                  .precision = (uint8_t)c->precision,
-                 .cp = (uint8_t)(b->ring ? 1 : 0) | (uint8_t)(b->cache_parts > 1.0 ? 2 : 0),
-                 .weights = c->sharding == WL_SHARD_WEIGHTS};
+                 .flags = (uint8_t)flags};
 }
 
 /* The slot of the key, or the free one where it belongs. */
@@ -69,8 +73,7 @@ static slot *find(wl__outlines *outlines, const key *k)
 {
     size_t at = cs_mix64(cs_hash(CS_HASH_START, k, sizeof *k)) % N_SLOTS;
 
-    while (outlines->slots[at].key.block != NULL &&
-           memcmp(&outlines->slots[at].key, k, sizeof *k) != 0)
+    while (outlines->slots[at].used && memcmp(&outlines->slots[at].key, k, sizeof *k) != 0)
         at = (at + 1) % N_SLOTS;
     return &outlines->slots[at];
 }
@@ -105,6 +108,7 @@ static void keep(wl__outlines *outlines, const key *k, const wl__outline *outlin
     if (kept.item == NULL || kept.cost == NULL || kept.term == NULL)
         return;
     s = find(outlines, k);
+    s->used = true;
     s->key = *k;
     s->outline = kept;
     outlines->used++;
@@ -118,7 +122,7 @@ wl__outline wl__outline_get(wl__build *b, wl__pass_kind kind)
     if (b->outlines != NULL) {
         const slot *s = find(b->outlines, &k);
 
-        if (s->key.block != NULL)
+        if (s->used)
             return s->outline;
     }
     made = kind == WL__FORWARD ? wl__forward_outline(b) : wl__backward_outline(b);

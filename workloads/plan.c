@@ -2,7 +2,7 @@
  *
  * Numbers of every operator of a block under a split: FLOPs, elements, bytes, GEMM shape.  Each is
  * worked out once and read by all passes. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 /* Width of the last dimension of a tensor. */
 static double width(const wl__build *b, int16_t tensor, const double *size)

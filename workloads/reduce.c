@@ -2,7 +2,7 @@
  *
  * Parameters of a block on one NPU and the reductions of their gradients: one bucket a block for
  * dense and one for expert parameters (Rajbhandari et al. 2020 for the sharded forms). */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Spreads the stack over pipeline stages and their virtual chunks. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 void wl__chunk_range(int64_t layers, int64_t chunks, int64_t c, int64_t *first, int64_t *end)
 {

@@ -2,7 +2,7 @@
  *
  * What a stage holds whatever runs: parameters, gradients, optimizer state, cache, buffers; its
  * update pass; and the sum by part (DESIGN 5.5). */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Operators of a model, unsplit, for `cosmic-search model`. */
-#include "workloads/workload_private.h"
+#include "workloads/build_private.h"
 
 #include <stdlib.h>
 

@@ -291,8 +291,7 @@ CS_MUST_USE cs_status wl_program_build(const wl_workload *workload, const wl_con
                                        cs_arena *arena, wl_program **out, cs_error *err);
 
 /* What many builds share: working memory, and the passes without their numbers, which are the same
- * for all splits that cut on the same axes.  One thread at a time; the models it builds from must
- * outlive it. */
+ * for all splits that cut on the same axes.  One thread at a time. */
 typedef struct wl_builder wl_builder;
 /* Keeps up to about `limit_bytes` (4 MiB hold everything a search meets).  NULL when out of memory;
  * the caller owns it. */
