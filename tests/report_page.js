@@ -172,6 +172,17 @@ async function tableWorksByKeyboard(page) {
     check(rows.every((text) => text === '8'), `filtered by dp=8: ${rows.slice(0, 4)}`);
 }
 
+/* What is saved of the trade-off is every trial, with the front marked. */
+async function dataCanBeSaved(page) {
+    const [download] = await Promise.all([page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Save the data of trade-off as CSV' }).click()]);
+    const lines = readFileSync(await download.path(), 'utf8').trim().split('\r\n');
+    const front = read('front.json').trials.map(({ trial }) => String(trial)).sort();
+    check(lines.length === read('trials.json').trials.length + 1, `${lines.length} lines of the trade-off`);
+    const marked = lines.filter((x) => x.split(',')[3] === 'true').map((x) => x.split(',')[1]).sort();
+    check(JSON.stringify(marked) === JSON.stringify(front), `front saved as ${marked}, not ${front}`);
+}
+
 async function fits(browser, name, width, colorScheme) {
     const page = await open(browser, name, { viewport: { width, height: 800 }, colorScheme });
     const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
@@ -192,6 +203,7 @@ async function main() {
     await hoverShowsTheDesign(page);
     await brushingFilters(page);
     await tableWorksByKeyboard(page);
+    await dataCanBeSaved(page);
     await page.close();
     await fits(browser, 'normal.html', 400, 'light');
     await fits(browser, 'normal.html', 1280, 'dark');

@@ -44,8 +44,12 @@ function constraintReasons(s) {
 
 function renderRejections(root) {
     const s = study();
-    root.replaceChildren(el('h3', {}, 'Trials'), ...trialReasons(s), el('h3', {}, 'Before the search'),
-        ...constraintReasons(s));
+    root.replaceChildren(el('h3', {}, 'Trials'), ...trialReasons(s),
+        dataButtons('rejections', () => ['reason', 'trials'], () => s.about.reasons.filter(({ text }) => text)
+            .map((r) => [r.text, r.trials])),
+        el('h3', {}, 'Before the search'), ...constraintReasons(s),
+        dataButtons('constraints', () => ['constraint', 'implied', 'removes'], () => s.about.constraints
+            .map((c) => [c.text, c.implied, c.removes ?? null])));
 }
 
 function reproduceLine(s) {

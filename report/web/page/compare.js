@@ -117,10 +117,19 @@ function convergence(agent, most) {
     return points;
 }
 
+/* Infinite values are absent in files. */
+function finite(value) {
+    return Number.isFinite(value) ? value : null;
+}
+
+function mostEvaluations() {
+    return Math.max(...data.compare.runs.filter(({ agent }) => comparedAgents().includes(agent))
+        .map(({ evaluations }) => evaluations), 10);
+}
+
 function convergenceOption() {
     const t = theme();
-    const most = Math.max(...data.compare.runs.filter(({ agent }) => comparedAgents().includes(agent))
-        .map(({ evaluations }) => evaluations), 10);
+    const most = mostEvaluations();
     /* From 0 at the floor upwards, so that bands can be stacked. */
     const log = (v) => Math.log10(Math.max(v, FLOOR) / FLOOR);
     const series = comparedAgents().flatMap((agent) => {
@@ -251,15 +260,23 @@ function compareSections() {
                 describe();
                 redraw('convergence');
                 table.replaceChildren(compareTable());
-            })), about, hasCharts ? boxes.convergence : none, table]],
+            })), about, hasCharts ? boxes.convergence : none,
+                dataButtons('convergence', () => ['agent', 'evaluations', 'regret_25', 'regret_median', 'regret_75'], () =>
+                    comparedAgents().flatMap((agent) => (convergence(agent, mostEvaluations()) || [])
+                        .map((p) => [agent, p.n, p.low, p.middle, p.high]))), table]],
             ['ranks', 'Ranks', [el('p', { class: 'lede' }, 'Mean rank by regret at the end, over problems and seeds; 1 is '
                 + 'best. Tied: not told apart from the best at 5 % (Wilcoxon signed rank, Holm).'), ranksView()]],
             ['runs', 'Runs to target', [el('div', { class: 'controls' }, target()),
                 el('p', { class: 'lede' }, 'Share of the runs on all problems that are within the target of the optimum, '
-                    + 'by evaluations.'), hasCharts ? boxes.ecdf : none]],
+                    + 'by evaluations.'), hasCharts ? boxes.ecdf : none,
+                dataButtons('runs to target', () => ['agent', 'problem', 'seed', 'evaluations'], () =>
+                    comparedAgents().flatMap((agent) => problems.flatMap((p, i) => regretRuns(i, agent).map((run) =>
+                        [agent, p.label, run.seed, finite(evaluationsTo(run, compare.target))]))))]],
             ['profiles', 'Performance profiles', [el('p', { class: 'lede' }, 'Share of the runs that need at most so many '
                 + 'times the evaluations of the fastest agent on the same problem and seed (Dolan and Moré, 2002), for '
-                + 'the target chosen above.'), hasCharts ? boxes.profile : none]],
+                + 'the target chosen above.'), hasCharts ? boxes.profile : none,
+                dataButtons('profiles', () => ['agent', 'ratio'], () => [...profileRatios()].flatMap(([agent, list]) =>
+                    list.map((ratio) => [agent, finite(ratio)])))]],
         ],
     };
 }

@@ -83,7 +83,10 @@ function explained(s, why, i) {
         el('p', {}, why.limit), whyBetter(s, why, trial), differenceTable(why),
         el('div', { class: 'two' },
             el('div', {}, el('h3', {}, 'Latency when one quantity changes'),
-                sensitivityBars(why.sensitivity || [], trial.latency_s)),
+                sensitivityBars(why.sensitivity || [], trial.latency_s),
+                dataButtons(`sensitivity of trial ${s.trial[why.row]}`, () => ['quantity', 'latency_lower_s', 'latency_higher_s',
+                    'elasticity'], () => why.sensitivity.map((q) => [q.quantity, q.latency_lower_s, q.latency_higher_s,
+                    q.elasticity]))),
             el('div', {}, el('h3', {}, 'Groups'), groupTable(why.groups))),
         el('h3', {}, 'One change'), changeTable(s, why.changes));
 }

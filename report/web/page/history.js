@@ -91,6 +91,9 @@ function renderHistory(root) {
     const others = data.all.filter((one) => one.about.objectives[0].name !== s.about.objectives[0].name);
     root.replaceChildren(el('p', { class: 'lede' }, historyWords(s), others.length > 0
         && ` Not drawn, with other objectives: ${others.map(({ name }) => name).join(', ')}.`), hasCharts ? box : '',
+        dataButtons(`${s.about.name} history`, () => ['study', 'trial', s.about.objectives[0].name], () => data.all
+            .filter((one) => !others.includes(one)).flatMap((one) => one.about.improvements.map((row) =>
+                [one.name, one.trial[row], one.objectives[0][row]]))),
         rows.length > 0 && el('details', { open: !hasCharts }, el('summary', {}, 'Improvements as a table'),
             simpleTable(['Trial', s.about.objectives[0].name],
                 rows.map((row) => [s.trial[row], objectiveText(s.about.objectives[0], s.objectives[0][row], 8)]))) || '');

@@ -78,6 +78,9 @@ function renderImportance(root) {
     root.replaceChildren(
         el('p', { class: 'lede' }, importanceWords(importance, s.about.objectives[0])),
         hasCharts ? box : '',
+        dataButtons('importance', () => ['knob', 'importance', 'value', 'predicted', 'best', 'trials'], () => top.flatMap((k) =>
+            k.values.map((v) => [s.about.knobs[k.knob].name, k.importance, s.about.knobs[k.knob].values[v.value],
+                v.predicted, v.best, v.trials]))),
         el('details', { open: !hasCharts }, el('summary', {}, 'Importance as a table'),
             simpleTable(['Knob', 'Variance lost without it'], top.map((k) =>
                 [s.about.knobs[k.knob].name, percent(k.importance)]))),

@@ -162,7 +162,9 @@ function renderParallel(root) {
                 parallel.rows.length < s.n ? ` ${parallel.rows.length.toLocaleString('en-US')} of ${
                     s.n.toLocaleString('en-US')} designs have a line: the best, the front and an `
                     + 'even choice of the others. Marks apply to all.' : ''}`),
-        el('div', { class: 'controls' }, clear, axisPicker(() => {
+        el('div', { class: 'controls' }, clear, dataButtons('lines', () => ['trial', ...shownAxes().map(({ title }) => title)],
+            () => parallel.rows.map((row) => [s.trial[row], ...shownAxes().map((axis) => (axis.values
+                ? s.knobText(row, axis.knob) : axis.of(row)))])), axisPicker(() => {
             redraw('parallel');
             choose({ filter: null });
         })),

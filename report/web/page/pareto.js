@@ -173,6 +173,15 @@ function askedFront(s) {
                 ...front.values[i].map((v, c) => quantity(v, front.criteria[c].unit))])));
 }
 
+/* Every design of the chart. */
+function paretoData() {
+    return data.all.flatMap((s) => {
+        const front = new Set(paretoFront(s).rows);
+        return Array.from({ length: s.n }, (_, row) => [s.name, s.trial[row], s.statusText(row), front.has(row),
+            s.results[pareto.x][row], s.results[pareto.y][row]]);
+    });
+}
+
 function startAxes() {
     const { criteria } = study().about.front;
     const keys = criteria.map(({ name }) => CRITERION_KEYS[name]);
@@ -208,7 +217,8 @@ function renderPareto(root) {
             checkbox('log across', pareto.logX, (logX) => set({ logX })),
             checkbox('log up', pareto.logY, (logY) => set({ logY })),
             checkbox('infeasible', pareto.infeasible, (infeasible) => set({ infeasible })),
-            checkbox('near the front', pareto.near, (near) => set({ near }))),
+            checkbox('near the front', pareto.near, (near) => set({ near })),
+            dataButtons('trade-off', () => ['study', 'trial', 'status', 'on_front', pareto.x, pareto.y], paretoData)),
         hasCharts ? box : '', table);
     table.replaceChildren(frontTable(), askedFront(study()) || '');
     if (!hasCharts) return;

@@ -152,3 +152,16 @@ function csvField(value) {
 function toCsv(header, rows) {
     return `${[header, ...rows].map((row) => row.map(csvField).join(',')).join('\r\n')}\r\n`;
 }
+
+/* Buttons that save a chart's data; header() and rows() are asked when one is pressed. */
+function dataButtons(name, header, rows) {
+    const file = (kind) => `${name.replace(/[^A-Za-z0-9._-]+/g, '-')}.${kind}`;
+    const records = () => rows().map((row) => Object.fromEntries(row.map((value, i) =>
+        [header()[i], Number.isNaN(value) ? null : value])));
+    const button = (text, label, onclick) => el('button', { type: 'button', class: 'quiet small',
+        'aria-label': label, onclick }, text);
+    return el('span', { class: 'save' }, 'Data',
+        button('CSV', `Save the data of ${name} as CSV`, () => save(file('csv'), 'text/csv', toCsv(header(), rows()))),
+        button('JSON', `Save the data of ${name} as JSON`, () => save(file('json'), 'application/json',
+            JSON.stringify(records(), null, 1))));
+}
