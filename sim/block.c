@@ -38,7 +38,14 @@ typedef struct {
 static void add_busy(sweep *s, sim_time from, sim_time to)
 {
     size_t first = s->n_busy, end;
+    span *last = first == 0 ? NULL : &s->busy[first - 1];
 
+    if (last != NULL && from >= last->from && from <= last->to) { /* nearly always */
+        bool longer = to > last->to;
+        s->shape = (s->shape ^ (2u + longer)) * 0x9e3779b97f4a7c15ULL;
+        last->to = longer ? to : last->to;
+        return;
+    }
     s->shape = 2 * s->shape + (from < s->counted);
     from = later(from, s->counted);
     s->shape = 2 * s->shape + (to <= from);
@@ -139,15 +146,23 @@ static void run_network(sweep *s, const sim_op *op)
     sim_time end = latest_server(s, &where, 0);
     sim_time *slot = &s->times[op->out];
 
+    sim_time from, to;
+
     for (size_t i = 0; !in_place && i < op->n_deps; i++)
         end = later(end, s->times[op->dep[i]]);
+    from = to = in_place ? later(end, slot[0]) : end;
     for (int16_t c = 0; c < op->count; c++) {
         sim_time start = in_place ? later(end, slot[c]) : end;
-        end = start + op->duration;
+        if (start != to) {
+            s->shape = (s->shape ^ (uint16_t)c) * 0x9e3779b97f4a7c15ULL;
+            add_busy(s, from, to);
+            from = start;
+        }
+        to = end = start + op->duration;
         slot[c] = end;
-        add_busy(s, start, end);
         s->sum += (uint64_t)end;
     }
+    add_busy(s, from, to);
     occupy(s, &where, end);
 }
 

@@ -60,6 +60,23 @@ void sim__programs_destroy(sim_programs *programs)
     free(programs);
 }
 
+/* Two independent hashes of a split, a word at a time. */
+static void split_key(size_t workload_index, const wl_config *config, uint64_t key[2])
+{
+    uint64_t word[sizeof *config / sizeof(uint64_t)];
+    uint64_t a = workload_index + 1, b = ~(uint64_t)workload_index;
+
+    _Static_assert(sizeof word == sizeof *config, "wl_config is whole words");
+    memcpy(word, config, sizeof word);
+    for (size_t i = 0; i < CS_COUNT(word); i++) {
+        a = (a ^ word[i]) * 0x9e3779b97f4a7c15ULL;
+        b = (b + word[i]) * 0xd6e8feb86659fd93ULL;
+        b ^= b >> 29;
+    }
+    key[0] = cs_mix64(a);
+    key[1] = cs_mix64(b);
+}
+
 static bool is_key(const slot *s, uint64_t hash, size_t workload, const wl_config *config)
 {
     return s->arena != NULL && s->hash == hash && s->workload == workload &&
@@ -94,10 +111,13 @@ cs_status sim__program_get(sim_programs *programs, const wl_workload *workload,
                            cs_error *err)
 {
     cs_status status = CS_OK;
-    uint64_t hash = cs_mix64(cs_hash(CS_HASH_START + workload_index, config, sizeof *config));
-    slot *s = find(programs, hash, workload_index, config);
+    uint64_t key[2], hash;
+    slot *s;
     cs_arena *arena = NULL;
 
+    split_key(workload_index, config, key);
+    hash = key[0];
+    s = find(programs, hash, workload_index, config);
     if (is_key(s, hash, workload_index, config)) {
         *out = s->program;
         return CS_OK;
@@ -120,19 +140,13 @@ done:
     return status;
 }
 
-static void peak_key(size_t workload_index, const wl_config *config, uint64_t key[2])
-{
-    key[0] = cs_mix64(cs_hash(CS_HASH_START + workload_index, config, sizeof *config));
-    key[1] = cs_mix64(cs_hash(CS_HASH_START ^ ~workload_index, config, sizeof *config));
-}
-
 const sim_peak *sim__peak_find(const sim_programs *programs, size_t workload_index,
                                const wl_config *config)
 {
     uint64_t key[2];
     const peak_slot *s;
 
-    peak_key(workload_index, config, key);
+    split_key(workload_index, config, key);
     s = &programs->peaks[key[0] % N_PEAKS];
     return s->key[0] == key[0] && s->key[1] == key[1] ? &s->peak : NULL;
 }
@@ -142,6 +156,6 @@ void sim__peak_put(sim_programs *programs, size_t workload_index, const wl_confi
 {
     uint64_t key[2];
 
-    peak_key(workload_index, config, key);
+    split_key(workload_index, config, key);
     programs->peaks[key[0] % N_PEAKS] = (peak_slot){{key[0], key[1]}, *peak};
 }
