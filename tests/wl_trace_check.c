@@ -99,6 +99,8 @@ static void test_files_of_other_kinds_are_named(void **state)
         {"{\n  \"workload_graph\": []\n}\n", 26, "type|JSON"},
         {"HYBRID_TRANSFORMER model_parallel_NPU_group: 4\n1\n", 49, "type|text workload"},
         {"hello world, this is no trace", 29, "type|text"},
+        {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20, "type|zero"},
+        {"version https://git-lfs.github.com/spec/v1\n", 43, "type|LFS"},
         {"\x03\xff\xff\xff", 4, "type"},
     };
 
@@ -142,6 +144,22 @@ static void test_broken_graphs_are_named_by_node(void **state)
         finish(w);
         assert_refused(in_folder("a"), cases[i].words);
     }
+    remove_folder();
+}
+
+/* An empty metadata frame, then a node. */
+static void test_an_empty_metadata_frame_is_legal(void **state)
+{
+    wl_trace *trace;
+
+    (void)state;
+    make_folder();
+    write_bytes("a.0.et", "\x00\x04\x08\x05\x18\x04", 6);
+    trace = load(in_folder("a"), NULL);
+    assert_int_equal(trace->n_nodes, 1);
+    assert_int_equal(trace->node[0].id, 5);
+    assert_true(trace->rank[0].metadata);
+    wl_trace_destroy(trace);
     remove_folder();
 }
 
@@ -371,9 +389,9 @@ static void test_groups_fit_the_job_and_their_callers(void **state)
     assert_int_equal(trace->n_errors + trace->n_warnings, 0);
     wl_trace_destroy(trace);
     write_string("a.json", "{\"1\": [0, 0]}");
-    assert_refused(in_folder("a"), "a.json:1:|rank 0 twice");
+    assert_refused(in_folder("a"), "ranks: |a.json:1:|rank 0 twice");
     write_string("a.json", "{\"1\": [0, \"x\"]}");
-    assert_refused(in_folder("a"), "a.json:1:");
+    assert_refused(in_folder("a"), "ranks: |a.json:1:");
     write_string("a.json", "[1, 2");
     assert_refused(in_folder("a"), "a.json:");
     remove_folder();
@@ -444,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_broken_frames_are_named_by_offset),
         cmocka_unit_test(test_overlong_lengths_are_legal),
         cmocka_unit_test(test_files_of_other_kinds_are_named),
+        cmocka_unit_test(test_an_empty_metadata_frame_is_legal),
         cmocka_unit_test(test_broken_graphs_are_named_by_node),
         cmocka_unit_test(test_a_parent_named_three_times_counts_once),
         cmocka_unit_test(test_bad_values_are_named),

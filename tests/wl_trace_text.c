@@ -315,6 +315,26 @@ static void test_text_converts_to_the_trace_it_loads_as(void **state)
     remove_folder();
 }
 
+/* Old traces without sizes stay without: whoever simulates them is told. */
+static void test_reference_sets_without_sizes_stay_so(void **state)
+{
+    static const char *const sets[] = {"old/v002_mlp", "old/v003_dlrm"};
+    char path[512];
+
+    (void)state;
+    if (!have_reference()) {
+        printf("skipped: %zu sets (no reference data beside the repository)\n", CS_COUNT(sets));
+        skip();
+    }
+    for (size_t i = 0; i < CS_COUNT(sets); i++) {
+        make_folder();
+        snprintf(path, sizeof path, CHAKRA "%s", sets[i]);
+        assert_int_equal(wl_trace_convert(path, NULL, in_folder("out"), NULL, NULL), CS_OK);
+        assert_refused(in_folder("out"), "value|COMM_COLL without comm_size");
+        remove_folder();
+    }
+}
+
 /* The SimAI file of 1,789 rows: every row is understood, for all of its 9,216 NPUs. */
 static void test_reference_simai_file_is_understood(void **state)
 {
@@ -385,8 +405,6 @@ static void test_reference_sets_convert(void **state)
 {
     static const char *const sets[] = {
         "old/v001_transformer2stack",
-        "old/v002_mlp",
-        "old/v003_dlrm",
         "p2p/pp4",
         "transformer/dense_dp2tp2pp2",
         "micro/service_ns3_mix_4",
@@ -437,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_bad_texts_are_named_by_line),
         cmocka_unit_test(test_text_converts_to_the_trace_it_loads_as),
         cmocka_unit_test(test_reference_simai_file_is_understood),
+        cmocka_unit_test(test_reference_sets_without_sizes_stay_so),
         cmocka_unit_test(test_conversion_puts_parents_first_and_names_groups_from_one),
         cmocka_unit_test(test_attributes_outlive_conversion),
         cmocka_unit_test(test_reference_sets_convert),

@@ -298,8 +298,7 @@ static void judge_collective(wl__part *part, wl_trace_node *node)
         node->flags |= WL_NODE_HOST_COLL;
         part->host_collectives++;
     } else if (!no_type && part->head.schema < WL_SCHEMA_004) {
-        node->comm_size = 0; /* converters of 2023 left it out */
-        part->unsized++;
+        part->unsized++; /* converters of 2023 left it out; simulating it is refused */
     } else {
         missing(part, node, no_size ? "comm_size" : "comm_type");
     }

@@ -114,21 +114,32 @@ static cs_status read_group(wl_trace *trace, const cs_doc *doc, const cs_node *k
     return CS_OK;
 }
 
-cs_status wl__groups_load(wl_trace *trace, const char *path, cs_error *err)
+static cs_status load_groups(wl_trace *trace, const char *path, cs_error *err)
 {
     cs_doc *doc = NULL;
     const cs_node *root;
-    cs_status status = cs_doc_load(path, &doc, err);
+    cs_status status;
 
-    if (status != CS_OK)
-        return status == CS_EPARSE || status == CS_ESCHEMA ? CS_ETRACE : status;
+    CS_TRY(cs_doc_load(path, &doc, err));
     root = cs_doc_root(doc);
     CS_TRY(cs_node_expect(doc, root, CS_DOC_MAP, err));
     for (size_t i = 0; i < root->n; i++)
         CS_TRY(read_group(trace, doc, root->key[i], root->item[i], err));
 done:
     cs_doc_destroy(doc);
-    return status == CS_ESCHEMA || status == CS_EPARSE || status == CS_EINVAL ? CS_ETRACE : status;
+    return status;
+}
+
+cs_status wl__groups_load(wl_trace *trace, const char *path, cs_error *err)
+{
+    cs_error own = {.text = ""};
+    cs_status status = load_groups(trace, path, &own);
+
+    if (status == CS_EPARSE || status == CS_ESCHEMA || status == CS_EINVAL)
+        return cs_fail(err, CS_ETRACE, "ranks: group file %s", own.text);
+    if (status != CS_OK && err != NULL)
+        *err = own;
+    return status;
 }
 
 /* ---- METADATA nodes ---- */

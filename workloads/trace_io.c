@@ -134,6 +134,16 @@ static cs_status read_first(wl_et_reader *r, cs_error *err)
     if (frame.data == NULL)
         return cs_fail(err, CS_ETRACE, "%s: empty: offset 0: no metadata and no node",
                        wl__source_path(r->source));
+    if (frame.n == 0) { /* legal, unless the file is nothing but zeros */
+        uint8_t head[512];
+        size_t n = wl__source_peek(r->source, head, sizeof head);
+
+        if (wl__is_blank(head, n))
+            return first_frame_failed(r, CS_ETRACE, err);
+        status = wl__source_frame(r->source, &frame, &r->offset, err); /* peeking went back */
+        if (status != CS_OK)
+            return status;
+    }
     if (wl__is_metadata(frame))
         return read_metadata(r, frame, err);
     if (!decode(r, frame) || r->node.n_unknown > 0)

@@ -103,6 +103,8 @@ int wl__varint(const uint8_t *bytes, size_t n, uint64_t *value);
 bool wl__is_metadata(wl_bytes frame);
 /* Schema by the fields of the first frames (SCHEMA 3); rewinds.  *certain is false for a guess. */
 cs_status wl__detect_schema(wl__source *source, wl_schema *schema, bool *certain, cs_error *err);
+/* Whether the bytes, at least 16, are all 0. */
+bool wl__is_blank(const uint8_t *bytes, size_t n);
 /* What a file that is no trace seems to be ("a PNG image"), NULL when nothing known. */
 const char *wl__sniff(const uint8_t *bytes, size_t n);
 

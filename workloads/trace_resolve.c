@@ -297,7 +297,7 @@ static void warn(wl__part *part)
                "collective nodes are launchers on the CPU: they cost their duration and move "
                "nothing");
     warn_count(part, WL_ISSUE_VALUE, part->unsized,
-               "collectives without comm_size, as converters of 2023 wrote them: 0 bytes");
+               "collectives without comm_size, as converters of 2023 wrote them");
     warn_count(part, WL_ISSUE_VALUE, part->repeated_attrs,
                "attributes repeat a name: the first counts");
     warn_count(part, WL_ISSUE_NODE, part->bad_names,

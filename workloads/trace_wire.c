@@ -235,6 +235,14 @@ static bool is_text(const uint8_t *bytes, size_t n)
     return n > 0;
 }
 
+bool wl__is_blank(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != 0)
+            return false;
+    return n >= 16;
+}
+
 const char *wl__sniff(const uint8_t *bytes, size_t n)
 {
     static const char *const policies[] = {"DATA", "MODEL", "MICRO", "HYBRID_",
@@ -243,8 +251,12 @@ const char *wl__sniff(const uint8_t *bytes, size_t n)
     for (size_t i = 0; i < CS_COUNT(magics); i++)
         if (n >= magics[i].n && memcmp(bytes, magics[i].magic, magics[i].n) == 0)
             return magics[i].what;
+    if (wl__is_blank(bytes, n))
+        return "nothing but zero bytes";
     if (!is_text(bytes, n))
         return NULL;
+    if (n > 30 && memcmp(bytes, "version https://git-lfs", 23) == 0)
+        return "a Git LFS pointer: fetch the file itself";
     for (size_t i = 0; i < CS_COUNT(policies); i++)
         if (n > strlen(policies[i]) && memcmp(bytes, policies[i], strlen(policies[i])) == 0)
             return "an ASTRA-sim text workload: name it *.txt to read it as one";

@@ -146,7 +146,8 @@ static void add_comm(wl__plain_attrs *a, const wl_et_plain *p)
         add(a, "comm_dst", WL_ARM_INT32, 1, &p->dst);
         add(a, "comm_tag", WL_ARM_INT32, 1, &p->tag);
     }
-    add(a, "comm_size", WL_ARM_INT64, 1, &p->comm_size);
+    if (p->comm_size >= 0) /* what is not known is not made up */
+        add(a, "comm_size", WL_ARM_INT64, 1, &p->comm_size);
     if (p->priority != 0)
         add(a, "comm_priority", WL_ARM_INT32, 1, &p->priority);
     if (p->splits > 0)
