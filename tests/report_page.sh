@@ -68,6 +68,15 @@ assert '"bound":null' in page
 open("pages/bound.html", "w").write(page.replace('"bound":null', '"bound":1.0'))
 P
 
+# An objective that is the same for every design, and equal points: one network, knobs without cost.
+cp -rL "$root/configs" constant
+sed -i 's|^objectives:.*|objectives:\n  constant: {minimize: "latency / latency"}|' \
+    constant/psa/gpt3-13b-system1.yaml
+expect 0 . run constant/psa/gpt3-13b-system1.yaml --evaluations 60 --seed 1 --study constant.db
+expect 0 . report constant.db -o pages/constant.html
+expect 0 . run $psa --evaluations 40 --seed 1 --stack collective --study equal.db
+expect 0 . report equal.db -o pages/equal.html --objectives network_cost,peak_memory
+
 cat >suite.yaml <<'S'
 suite: 1
 name: tiny
