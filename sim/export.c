@@ -35,6 +35,26 @@ int32_t sim__export_class(sim_export *x, const sim__class *wanted)
 
 /* ---- recording ---- */
 
+/* Behaviour that the nodes of a trace cannot carry. */
+static cs_status check_config(const sim_config *config, cs_error *err)
+{
+    const struct {
+        bool odd;
+        const char *rule;
+    } rules[] = {{config->behaviour.overlap == 0, "workload.overlap must be 1"},
+                 {config->behaviour.p2p_overlap == 0, "workload.p2p_overlap must be 1"},
+                 {config->behaviour.slow_stage != 0, "workload.slow_stage must be 0"},
+                 {config->compute.jitter > 0, "compute.jitter must be 0"},
+                 {config->compute.interference > 0, "compute.interference must be 0"},
+                 {config->compute.tp_overlap > 0, "compute.tp_overlap must be 0"}};
+
+    for (size_t i = 0; i < CS_COUNT(rules); i++)
+        if (rules[i].odd)
+            return cs_fail(err, CS_EINVAL, "export: %s; a trace cannot say otherwise",
+                           rules[i].rule);
+    return CS_OK;
+}
+
 static cs_status keep_names(sim_export *x, const wl_program *program, size_t n, cs_error *err)
 {
     if (n <= x->n_ops)
@@ -74,10 +94,6 @@ static cs_status check_job(const sim_job *job, cs_error *err)
         return cs_fail(err, CS_EINVAL,
                        "export: collective.scheduling must be program; only that order can be "
                        "written down");
-    if (job->device->tp_overlap > 0)
-        return cs_fail(err, CS_EINVAL,
-                       "export: compute.tp_overlap must be 0; a trace cannot say that a collective "
-                       "runs inside an operator");
     for (size_t b = 0; b < job->program->n_blocks; b++)
         if (overlaps(&job->program->block[b].forward) || overlaps(&job->program->block[b].backward))
             return cs_fail(err, CS_EINVAL,
@@ -242,6 +258,7 @@ cs_status sim_export_create(const sim_model *model, const sim_config *config, si
         status = no_memory(err);
         goto done;
     }
+    CS_TRY(check_config(config, err));
     CS_TRY(sim__record(model, options->workload, config, scratch, &recorder, err));
     free(x->timing);
     x->timing = NULL;

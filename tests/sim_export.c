@@ -268,7 +268,9 @@ static void test_what_has_no_form_is_refused(void **state)
         const char *set, *word;
     } cases[] = {{"collective.scheduling=fifo", "program"},
                  {"network.topology[1]=mesh", "mesh"},
-                 {"compute.tp_overlap=1", "tp_overlap"}};
+                 {"compute.tp_overlap=1", "tp_overlap"},
+                 {"workload.overlap=false", "workload.overlap"},
+                 {"workload.slow_stage=1", "slow_stage"}};
     problem p;
 
     (void)state;
