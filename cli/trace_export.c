@@ -39,6 +39,7 @@ cs_status cli_trace_export(cli_context *cli, cs_error *err)
     const sim_export_options options = {.workload = w,
                                         .granularity = (sim_granularity)cli->args.granularity};
     search_problem problem = {0};
+    cli_place place = {0};
     sim_scratch *scratch = NULL;
     sim_export *design = NULL;
     cs_status status = CS_OK;
@@ -59,9 +60,11 @@ cs_status cli_trace_export(cli_context *cli, cs_error *err)
     CS_TRY(sim_export_create(problem.model, &config, scratch, &options, &design, err));
     size = sim_export_measure(design);
     CS_TRY(cli_check_size(cli, size.bytes, err));
-    CS_TRY(sim_export_write(design, cli->args.out, err));
+    CS_TRY(cli_place_folder(cli, "export", &place, err));
+    CS_TRY(sim_export_write(design, place.dir, err));
     CS_TRY(print_written(cli, &size, err));
 done:
+    cli_place_fini(&place);
     sim_export_destroy(design);
     sim_scratch_destroy(scratch);
     search_problem_fini(&problem);

@@ -143,6 +143,7 @@ expect_error 2 'plain' run configs/psa/llama3-70b-h100.yaml --out plain --evalua
 expect_error 2 '.' run configs/psa/llama3-70b-h100.yaml --study nowhere/s.db --evaluations 20
 expect_error 2 '.' simulate configs/psa/llama3-70b-h100.yaml --timeline nowhere/t.json
 expect_error 2 'directory' simulate configs/psa/llama3-70b-h100.yaml --timeline .
+expect 2 'plain.*is no folder|plain.*cannot' trace export configs/psa/llama3-70b-h100.yaml --out plain
 expect_error 2 'directory' report kept/study.db -o .
 [ "$(ls kept)" = "$(printf 'run.json\nstudy.db\ntrials.csv')" ] || fail "kept/ holds $(ls kept | tr '\n' ' ')"
 if [ "$(id -u)" != 0 ]; then
