@@ -17,8 +17,10 @@ typedef struct {
     double first, later; /* share while scouting, and after */
 } arm_row;
 
-static const arm_row few_arms[MOST_ARMS] = {
-    {&agent__bayesian, 0.5, 0.5}, {&agent__local, 0.15, 0.15}, {&agent__tpe, 0.15, 0.15}, {NULL, 0, 0}};
+static const arm_row few_arms[MOST_ARMS] = {{&agent__bayesian, 0.7, 0.7},
+                                            {&agent__local, 0.15, 0.15},
+                                            {&agent__tpe, 0.15, 0.15},
+                                            {NULL, 0, 0}};
 static const arm_row many_arms[MOST_ARMS] = {{&agent__bayesian, 0.7, 0},
                                              {&agent__local, 0.3, 0.75},
                                              {&agent__ant_colony, 0, 0.15},
