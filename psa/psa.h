@@ -136,7 +136,6 @@ size_t psa_schema_n_dims(const psa_schema *schema);
 const psa_tables *psa_schema_tables(const psa_schema *schema);
 /* Top-level switches. */
 bool psa_schema_allow_idle(const psa_schema *schema);
-bool psa_schema_uneven_stages(const psa_schema *schema);
 bool psa_schema_memory_limit(const psa_schema *schema);
 /* `prices:` table name of the system file ("cosmic" when absent). */
 const char *psa_schema_prices(const psa_schema *schema);

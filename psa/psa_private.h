@@ -243,6 +243,7 @@ typedef struct {
 } psa__fact;
 
 enum { PSA__ALLOW_IDLE, PSA__UNEVEN_STAGES, PSA__MEMORY_LIMIT, PSA__N_SWITCHES };
+extern const char *const psa__switch_names[PSA__N_SWITCHES]; /* keys of a PSA file */
 
 struct psa_schema {
     cs_arena *arena;

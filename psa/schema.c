@@ -17,8 +17,8 @@ static const char *const root_keys[] = {
     "uneven_stages", "memory_limit", "starts",      "dimensions",
 };
 
-static const char *const switch_names[PSA__N_SWITCHES] = {"allow_idle", "uneven_stages",
-                                                          "memory_limit"};
+const char *const psa__switch_names[PSA__N_SWITCHES] = {"allow_idle", "uneven_stages",
+                                                        "memory_limit"};
 
 bool psa__grow(cs_arena *arena, void **array, size_t *capacity, size_t n, size_t size)
 {
@@ -96,7 +96,7 @@ static cs_status load_switches(psa_schema *schema, const cs_node *root, cs_error
 
     schema->on[PSA__MEMORY_LIMIT] = true;
     for (size_t i = 0; i < PSA__N_SWITCHES; i++) {
-        const cs_node *node = cs_node_get(root, switch_names[i]);
+        const cs_node *node = cs_node_get(root, psa__switch_names[i]);
         if (node != NULL)
             CS_TRY(cs_node_bool(schema->doc, node, &schema->on[i], err));
     }
@@ -300,11 +300,6 @@ const psa_tables *psa_schema_tables(const psa_schema *schema)
 bool psa_schema_allow_idle(const psa_schema *schema)
 {
     return schema->on[PSA__ALLOW_IDLE];
-}
-
-bool psa_schema_uneven_stages(const psa_schema *schema)
-{
-    return schema->on[PSA__UNEVEN_STAGES];
 }
 
 bool psa_schema_memory_limit(const psa_schema *schema)

@@ -172,17 +172,14 @@ static bool user_mentions(const psa_schema *schema, const char *name)
 
 static bool is_relaxed(const psa_schema *schema, const char *by)
 {
-    static const char *const names[PSA__N_SWITCHES] = {"allow_idle", "uneven_stages",
-                                                       "memory_limit"};
-
     if (by == NULL)
         return false;
     if (by[0] == '?')
         return !user_mentions(schema, by + 1);
     for (size_t i = 0; i < PSA__N_SWITCHES; i++) {
-        if (strcmp(by, names[i]) == 0)
+        if (strcmp(by, psa__switch_names[i]) == 0)
             return schema->on[i];
-        if (by[0] == '!' && strcmp(by + 1, names[i]) == 0)
+        if (by[0] == '!' && strcmp(by + 1, psa__switch_names[i]) == 0)
             return !schema->on[i];
     }
     return false;

@@ -10,6 +10,8 @@
 const char *const sim_topology_names[] = {"ring", "fully_connected", "switch", "mesh", NULL};
 const char *const sim_algorithm_names[] = {"ring", "direct", "halving_doubling",
                                            "double_binary_tree", NULL};
+_Static_assert(CS_COUNT(sim_topology_names) == SIM_N_TOPOLOGIES + 1, "a name for each topology");
+_Static_assert(CS_COUNT(sim_algorithm_names) == SIM_N_ALGOS + 1, "a name for each algorithm");
 
 enum { NIBBLE = 4, MASK = 15 };
 
