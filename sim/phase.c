@@ -69,7 +69,7 @@ static sim_peak fullest_stage(const sim__phase *phase, const wl_program *program
 
     for (size_t s = 0; s < pipeline->n_stages; s++) {
         double held = sim__in_flight((wl_schedule)w->schedule, pipeline, s);
-        wl_memory memory = wl_stage_memory(program, w, s, held * (double)pipeline->n_chunks);
+        wl_memory memory = wl_stage_memory(program, w, s, held);
         if (memory.total > peak.memory.total)
             peak = (sim_peak){memory, s};
     }

@@ -105,7 +105,7 @@ double sim__in_flight(wl_schedule kind, const sim_pipeline *pipeline, size_t sta
 
     if (pipeline->forward_only)
         held = 1;
-    return (double)(held < n ? held : n) / (double)pipeline->n_chunks;
+    return (double)(held < n ? held : n);
 }
 
 static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)

@@ -48,7 +48,8 @@ CS_MUST_USE cs_status sim__schedule_make(wl_schedule kind, const sim_pipeline *p
                                          sim_schedule *out, cs_error *err);
 void sim__schedule_fini(sim_schedule *schedule);
 
-/* Most micro-batches whose activations a stage holds at a time, a chunk counting 1/n_chunks. */
+/* Most stage-chunks (micro-batches times virtual stages) whose activations a stage holds at a time:
+ * what wl_stage_memory takes. */
 double sim__in_flight(wl_schedule kind, const sim_pipeline *pipeline, size_t stage);
 
 #endif
