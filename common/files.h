@@ -22,8 +22,8 @@ uint64_t cs_files_hash(const cs_files *files);
 /* From now on cs_doc_load adds each file it reads on this thread to the (borrowed) set; NULL ends
  * that. */
 void cs_files_record_begin(cs_files *files);
-/* From now on cs_doc_load on this thread reads from the (borrowed) set and never from the disk; NULL
- * ends that. */
+/* From now on cs_doc_load on this thread reads from the (borrowed) set and never from the disk;
+ * NULL ends that. */
 void cs_files_stand_in(const cs_files *files);
 /* The hooks of cs_doc_load: true when a set stands in for the disk (*text NULL: not in the set). */
 bool cs_files_intercept(const char *path, const char **text, size_t *n);

@@ -404,12 +404,9 @@ static void test_attributes_outlive_conversion(void **state)
 static void test_reference_sets_convert(void **state)
 {
     static const char *const sets[] = {
-        "old/v001_transformer2stack",
-        "p2p/pp4",
-        "transformer/dense_dp2tp2pp2",
-        "micro/service_ns3_mix_4",
-        "custom/ring_allreduce_8",
-        "textconv/mlp_modelparallel_32",
+        "old/v001_transformer2stack",  "p2p/pp4",
+        "transformer/dense_dp2tp2pp2", "micro/service_ns3_mix_4",
+        "custom/ring_allreduce_8",     "textconv/mlp_modelparallel_32",
         "real/two_groups_2",
     };
     static const struct {
