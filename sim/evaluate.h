@@ -42,6 +42,7 @@ enum {
     SIM_SUM_REDUNDANT_FLOPS,
     SIM_SUM_RECOMPUTE_FLOPS,
     SIM_SUM_TOKENS,
+    SIM_SUM_OPERATORS, /* run on all stages; of requests only */
     SIM_N_SUMS
 };
 typedef struct {

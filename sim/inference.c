@@ -34,6 +34,9 @@
 #include "sim/evaluate.h"
 
 #define STRAIGHT 1e-8
+#define ROUNDING 0.5e-12 /* seconds, of every duration */
+
+enum { MOST_SINGLE_STEPS = 1 << 16 };
 
 cs_status sim__prefill_make(const sim__evaluation *e, size_t i, sim__phase *out)
 {
@@ -135,7 +138,8 @@ typedef struct {
 static bool is_straight(const stretch *s, const sim__sums *middle, int64_t at)
 {
     double share = (double)(at - s->from) / (double)(s->to - s->from);
-    double tolerance = STRAIGHT * middle->v[SIM_SUM_LATENCY];
+    double tolerance =
+        STRAIGHT * middle->v[SIM_SUM_LATENCY] + ROUNDING * middle->v[SIM_SUM_OPERATORS];
 
     for (size_t k = 0; k < SIM_N_TIMES; k++) {
         double chord = s->first->v[k] + share * (s->last->v[k] - s->first->v[k]);
@@ -173,6 +177,9 @@ static cs_status add_all(const sim__evaluation *e, size_t i, int64_t steps, sim_
     cs_status status = CS_OK;
     sim__sums step;
 
+    if (steps > MOST_SINGLE_STEPS)
+        return cs_fail(e->err, CS_EINVAL, "output %lld: at most %d steps can be run one by one",
+                       (long long)steps, MOST_SINGLE_STEPS);
     for (int64_t j = 1; j <= steps; j++) {
         CS_TRY(run_step(e, i, j, &step));
         sim__sums_add(total, &step, 1);

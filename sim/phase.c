@@ -190,6 +190,20 @@ static cs_status find_pace(const sim__evaluation *e, const sim__phase *phase, np
     return CS_OK;
 }
 
+/* Operators of all forward passes. */
+static double operators_of(const wl_program *program)
+{
+    double n = 0;
+
+    for (size_t s = 0; s < program->n_stages; s++)
+        for (size_t c = 0; c < program->stage[s].n_chunks; c++)
+            for (size_t i = 0; i < program->stage[s].n_segments[c]; i++) {
+                const wl_segment *segment = &program->stage[s].segment[c][i];
+                n += (double)segment->count * (double)program->block[segment->block].forward.n;
+            }
+    return n * (double)program->micro_batches;
+}
+
 cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim__sums *out)
 {
     cs_status status;
@@ -227,6 +241,7 @@ cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim_
     }
     sum_times(e, &run, out);
     sum_flops(program, out);
+    out->v[SIM_SUM_OPERATORS] = phase->workload.mode == WL_TRAIN ? 0 : operators_of(program);
 done:
     return status;
 }

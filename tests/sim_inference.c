@@ -100,6 +100,32 @@ static void test_summed_steps_equal_all_steps(void **state)
     design_close(&d);
 }
 
+/* Steps that take microseconds, on a machine so fast that rounding to picoseconds shows: the series
+ * is summed all the same.  One by one there may be 65,536 of them. */
+static void test_many_steps(void **state)
+{
+    static const char workload[] =
+        "[{" MODEL_13 ", mode: decode, global_batch: 8, context: 1, output: 100000000}]";
+    sim_result r = design_once(workload, "ring-8",
+                               "workload.dp=8 compute.peak=1000000TFLOP/s "
+                               "compute.memory_bandwidth=1000000TB/s");
+    sim_result result;
+    cs_error err = {""};
+    design d;
+
+    (void)state;
+    assert_true(isfinite(r.latency_s) && r.latency_s > 0);
+    design_open(&d, "psa: 1\nname: test\nsystem: ../systems/ring-8.yaml\n"
+                    "workloads: [{" MODEL_13
+                    ", mode: decode, global_batch: 8, context: 1, output: 65537}]\n"
+                    "knobs:\n  workload.pp: {values: [1]}\n"
+                    "objectives: {latency: {minimize: latency}}\n");
+    design_set(&d, "collective.scheduling=lifo");
+    assert_int_equal(sim_evaluate(d.model, &d.config, d.scratch, &result, &err), CS_EINVAL);
+    assert_string_equal(err.text, "output 65537: at most 65536 steps can be run one by one");
+    design_close(&d);
+}
+
 /* KV bytes = 2 * layers * kv_heads * d_head * length * batch * bytes, over tp * pp * dp NPUs. */
 static void test_cache_bytes_match_the_formula(void **state)
 {
@@ -349,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_a_request_is_a_prefill_and_each_of_its_steps),
         cmocka_unit_test(test_a_longer_context_costs_its_bytes),
         cmocka_unit_test(test_summed_steps_equal_all_steps),
+        cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_cache_bytes_match_the_formula),
         cmocka_unit_test(test_every_number_of_stages_runs_or_is_refused),
         cmocka_unit_test(test_a_stream_is_a_steady_state),
