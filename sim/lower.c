@@ -31,17 +31,11 @@ void sim__lowering_reset(sim_lowering *lowering, const sim_job *job)
         lowering->slow_job.network = job->slow->network;
     sim__timing_reset(&lowering->timing[1], &lowering->slow_job);
     lowering->n_entries = 0;
-    lowering->most_slots = 0;
     lowering->generation++;
     if (lowering->generation == 0) {
         memset(lowering->table, 0, sizeof lowering->table);
         lowering->generation = 1;
     }
-}
-
-size_t sim__lowering_slots(const sim_lowering *lowering)
-{
-    return lowering->most_slots;
 }
 
 const wl_pass *sim__pass_of(const sim_job *job, sim_pass_id id)

@@ -50,9 +50,6 @@ void sim__lowering_reset(sim_lowering *lowering, const sim_job *job);
 CS_MUST_USE cs_status sim__lower(sim_lowering *lowering, sim_context context,
                                  const sim_lowered **out, size_t *index, cs_error *err);
 
-/* Most value slots of any pass lowered so far. */
-size_t sim__lowering_slots(const sim_lowering *lowering);
-
 /* Whether a pass leaves gradient reductions behind, and whether it needs gathered weights. */
 bool sim__pass_reduces(const sim_job *job, sim_pass_id id);
 bool sim__pass_gathers(const sim_job *job, sim_pass_id id);

@@ -341,8 +341,6 @@ static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
     out->compute = w->compute;
     out->sent_bytes = w->sent_bytes;
     out->total_s = w->total_s;
-    if (w->n_slots > w->l->most_slots)
-        w->l->most_slots = w->n_slots;
     out->reader_start = out->reader = NULL;
     out->scheduling = w->l->job->network->scheduling;
     if (out->scheduling != SIM_PROGRAM)

@@ -21,7 +21,7 @@ struct sim_lowering {
     sim_timing timing[2]; /* the network's, and that of a slow NPU */
     sim_job slow_job;
     sim_lowered_entry entries[SIM_MOST_CONTEXTS];
-    size_t n_entries, most_slots;
+    size_t n_entries;
     struct {
         uint32_t generation, entry;
     } table[SIM_CONTEXT_TABLE];
