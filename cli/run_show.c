@@ -185,7 +185,7 @@ static cs_status print_least(const cli_run_state *run, FILE *out, cs_error *err)
     const search_outcome *o = &run->outcome;
     sim_config config[3];
     report_design design[3];
-    char title[3][32];
+    char title[3][32], reason[SEARCH_REASON_BYTES];
 
     if (o->n_least == 0)
         return CS_OK;
@@ -193,7 +193,7 @@ static cs_status print_least(const cli_run_state *run, FILE *out, cs_error *err)
         psa_space_decode(run->problem.space, o->least[i].point, &config[i]);
         snprintf(title[i], sizeof title[i], "least violating %zu", i + 1);
         design[i] = (report_design){title[i], &config[i], &o->least[i]};
-        fprintf(out, "%s: %s\n", title[i], o->least[i].reason);
+        fprintf(out, "%s: %s\n", title[i], search_trial_reason(&o->least[i], reason));
     }
     fputc('\n', out);
     return report_designs(&run->problem, design, o->n_least, out, err);

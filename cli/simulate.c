@@ -53,7 +53,7 @@ static cs_status print_people(const cli_context *cli, const simulation *s, cs_er
     const report_design design = {cli->args.sets.n == 0 ? "baseline" : "design", &s->config,
                                   &s->trial};
     cs_status status = CS_OK;
-    char sentence[512];
+    char sentence[512], reason[SEARCH_REASON_BYTES];
 
     CS_TRY(report_designs(&s->problem, &design, 1, cli->out, err));
     fputc('\n', cli->out);
@@ -61,7 +61,7 @@ static cs_status print_people(const cli_context *cli, const simulation *s, cs_er
     report_limit_sentence(&s->problem, &design, sentence, sizeof sentence);
     fprintf(cli->out, "\n%s\n", sentence);
     if (s->trial.status == SEARCH_INFEASIBLE)
-        fprintf(cli->out, "Infeasible: %s\n", s->trial.reason);
+        fprintf(cli->out, "Infeasible: %s\n", search_trial_reason(&s->trial, reason));
 done:
     return status;
 }

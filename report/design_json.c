@@ -220,6 +220,8 @@ cs_json *report_trial_json(const search_problem *problem, const search_trial *tr
     cs_json *object = cs_json_object();
     cs_json *objectives = cs_json_object();
     sim_config decoded;
+    char text[SEARCH_REASON_BYTES];
+    const char *reason = search_trial_reason(trial, text);
 
     if (trial->id > 0)
         cs_json_set(object, "trial", cs_json_int((int64_t)trial->id));
@@ -228,8 +230,8 @@ cs_json *report_trial_json(const search_problem *problem, const search_trial *tr
     cs_json_set(object, "verdict",
                 report__has_result(trial) ? cs_json_string(sim_verdict_names[trial->result.verdict])
                                           : cs_json_null());
-    if (trial->reason[0] != '\0')
-        cs_json_set(object, "reason", cs_json_string(trial->reason));
+    if (reason[0] != '\0')
+        cs_json_set(object, "reason", cs_json_string(reason));
     cs_json_set(object, "violation", cs_json_real(trial->violation));
     for (size_t i = 0; i < problem->n_objectives; i++)
         cs_json_set(objectives, report__objective_name(problem, i),

@@ -142,9 +142,10 @@ static bool read_row(void *context, const search_trial *trial)
     const search_problem *problem = rows->problem;
     const bool ok = report__has_result(trial);
     const size_t at = rows->n;
+    char reason[SEARCH_REASON_BYTES];
 
     rows->failed = (at == rows->capacity && !grow(rows)) ||
-                   !find_reason(rows, trial->reason, &rows->reason[at]);
+                   !find_reason(rows, search_trial_reason(trial, reason), &rows->reason[at]);
     if (rows->failed)
         return false;
     rows->id[at] = trial->id;

@@ -47,12 +47,12 @@ static void csv_row(const report_trials *trials, const search_trial *trial)
     const search_problem *problem = trials->problem;
     const size_t n = psa_space_n_knobs(problem->space);
     FILE *out = trials->out;
-    char text[64];
+    char text[64], reason[SEARCH_REASON_BYTES];
 
     fprintf(out, "%llu,%s,%s,%s,", (unsigned long long)trial->id,
             search_status_names[trial->status], trial->status == SEARCH_FEASIBLE ? "true" : "false",
             report__has_result(trial) ? sim_verdict_names[trial->result.verdict] : "");
-    report_csv_field(out, trial->reason, false);
+    report_csv_field(out, search_trial_reason(trial, reason), false);
     csv_real(out, trial->violation);
     for (size_t i = 0; i < problem->n_objectives; i++)
         csv_real(out, report__has_result(trial) ? trial->objective[i] : NAN);

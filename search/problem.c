@@ -159,57 +159,6 @@ static void failed(search_trial *trial, const char *why)
     trial->reason[strcspn(trial->reason, "\n")] = 0;
 }
 
-/* Parts of the memory of a stage by name. */
-static const struct {
-    const char *name;
-    size_t offset;
-} memory_parts[] = {
-    {"weights", offsetof(wl_memory, weights)},
-    {"gradients", offsetof(wl_memory, gradients)},
-    {"optimizer", offsetof(wl_memory, optimizer)},
-    {"activations", offsetof(wl_memory, activations)},
-    {"gathered weights", offsetof(wl_memory, gathered)},
-    {"buffers", offsetof(wl_memory, communication)},
-    {"logits", offsetof(wl_memory, logits)},
-    {"kv cache", offsetof(wl_memory, kv_cache)},
-    {"transient", offsetof(wl_memory, transient)},
-};
-
-/* Appends the parts of at least 1 %, in the order of the table. */
-static void append_parts(const wl_memory *memory, char *text, size_t size)
-{
-    const char *before = ": ";
-
-    for (size_t i = 0; i < CS_COUNT(memory_parts); i++) {
-        double bytes;
-        char quantity[48];
-        size_t used = strlen(text);
-
-        memcpy(&bytes, (const char *)memory + memory_parts[i].offset, sizeof bytes);
-        if (bytes < 0.01 * memory->total)
-            continue;
-        (void)snprintf(text + used, size - used, "%s%s %s", before, memory_parts[i].name,
-                       cs_quantity_text(bytes, CS_BYTES, quantity));
-        before = ", ";
-    }
-}
-
-/* "memory: 1.13 TB of 80 GB, 1.05 TB over on stage 1: weights 141 GB, ..." */
-static void out_of_memory(search_trial *trial)
-{
-    const sim_result *result = &trial->result;
-    double peak = result->peak_memory_bytes, capacity = peak * exp(-result->memory_excess);
-    char need[48], have[48], over[48];
-
-    trial->status = SEARCH_INFEASIBLE;
-    trial->violation = result->memory_excess;
-    (void)snprintf(trial->reason, sizeof trial->reason, "memory: %s of %s, %s over on stage %zu",
-                   cs_quantity_text(peak, CS_BYTES, need),
-                   cs_quantity_text(capacity, CS_BYTES, have),
-                   cs_quantity_text(peak - capacity, CS_BYTES, over), result->memory_stage + 1);
-    append_parts(&result->memory, trial->reason, sizeof trial->reason);
-}
-
 static void check_limits(const search_problem *problem, const sim_config *config,
                          search_trial *trial)
 {
@@ -248,8 +197,10 @@ static void read_objectives(const search_problem *problem, const sim_config *con
 /* Verdict, limits and objectives of a result. */
 static void judge(const search_problem *problem, const sim_config *config, search_trial *out)
 {
-    if (out->result.verdict == SIM_OUT_OF_MEMORY)
-        out_of_memory(out);
+    if (out->result.verdict == SIM_OUT_OF_MEMORY) {
+        out->status = SEARCH_INFEASIBLE;
+        out->violation = out->result.memory_excess;
+    }
     check_limits(problem, config, out);
     if (out->status == SEARCH_FEASIBLE &&
         !(isfinite(out->result.latency_s) && out->result.latency_s > 0.0)) {

@@ -42,16 +42,22 @@ void search_problem_fini(search_problem *problem);
 typedef enum { SEARCH_FEASIBLE, SEARCH_INFEASIBLE, SEARCH_FAILED, SEARCH_INVALID } search_status;
 extern const char *const search_status_names[];
 
+enum { SEARCH_REASON_BYTES = 256 };
+
 /* One evaluated design. `objective[i]` is the value as the PSA states it (not negated). */
 typedef struct {
     uint64_t id; /* from 1, in ask order */
     search_status status;
-    char reason[256]; /* why infeasible or failed ("memory: ...", "limit: ..."); "" otherwise */
+    char reason[SEARCH_REASON_BYTES]; /* what search_trial_reason cannot tell from the result */
     double violation;
     double objective[AGENT_MAX_OBJECTIVES]; /* of the problem's selected objectives */
     sim_result result;
     const int32_t *point; /* n_vars, borrowed from the study or caller */
 } search_trial;
+
+/* Why a trial is infeasible or failed ("memory: ...", "limit: ..."); "" otherwise.  Either part of
+ * the trial or written to `text`. */
+const char *search_trial_reason(const search_trial *trial, char text[SEARCH_REASON_BYTES]);
 
 /* Evaluates one point into `out` (id and point are left alone).  A design that does not fit in
  * memory is rejected before the engine runs: its times are NAN.  Simulator errors become

@@ -36,6 +36,8 @@ static cs_json *trial_json(server *s, const search_trial *trial)
     const search_serve_options *o = s->options;
     const search_problem *p = s->problem;
     cs_json *object, *objectives;
+    char text[SEARCH_REASON_BYTES];
+    const char *reason = search_trial_reason(trial, text);
 
     if (o->trial_json != NULL)
         return o->trial_json(o->trial_context, p, trial);
@@ -44,8 +46,8 @@ static cs_json *trial_json(server *s, const search_trial *trial)
     cs_json_set(object, "trial", cs_json_int((int64_t)trial->id));
     cs_json_set(object, "status", cs_json_string(search_status_names[trial->status]));
     cs_json_set(object, "feasible", cs_json_bool(trial->status == SEARCH_FEASIBLE));
-    if (trial->reason[0] != 0)
-        cs_json_set(object, "reason", cs_json_string(trial->reason));
+    if (reason[0] != 0)
+        cs_json_set(object, "reason", cs_json_string(reason));
     for (size_t i = 0; i < p->n_objectives; i++)
         cs_json_set(objectives, psa_schema_objective_name(p->schema, p->objective[i]),
                     cs_json_real(trial->objective[i]));
