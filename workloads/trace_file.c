@@ -6,10 +6,12 @@
 #include "workloads/trace_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { READ_BUFFER = 256 * 1024, GROWTH = 1024 * 1024 };
@@ -33,52 +35,48 @@ static cs_status open_failed(const char *path, cs_error *err)
 }
 
 /* Size and kind of the file, and whether it starts with the gzip magic. */
-static cs_status look(wl__source *source, cs_error *err)
+static cs_status look(wl__source *source, int file, cs_error *err)
 {
-    FILE *f = fopen(source->path, "rb");
     unsigned char magic[2] = {0};
     struct stat st;
-    cs_status status = CS_OK;
 
-    if (f == NULL)
+    if (fstat(file, &st) != 0)
         return open_failed(source->path, err);
-    if (fstat(fileno(f), &st) != 0)
-        status = open_failed(source->path, err);
-    else if (!S_ISREG(st.st_mode))
-        status = cs_fail(err, CS_EIO, "%s: not a regular file", source->path);
-    else
-        source->file_bytes = (uint64_t)st.st_size;
-    if (status == CS_OK)
-        source->gzip = fread(magic, 1, 2, f) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-    fclose(f);
-    return status;
+    if (!S_ISREG(st.st_mode))
+        return cs_fail(err, CS_EIO, "%s: not a regular file", source->path);
+    source->file_bytes = (uint64_t)st.st_size;
+    source->gzip = pread(file, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    return CS_OK;
 }
 
 cs_status wl__source_open(const char *path, wl__source **out, cs_error *err)
 {
     cs_status status = CS_OK;
     wl__source *source = calloc(1, sizeof *source);
+    int file = -1;
 
     if (source == NULL)
         return cs_fail(err, CS_ENOMEM, "%s: out of memory", path);
     source->path = strdup(path);
     source->cap = READ_BUFFER;
     source->buffer = malloc(source->cap);
-    if (source->path == NULL || source->buffer == NULL) {
-        status = cs_fail(err, CS_ENOMEM, "%s: out of memory", path);
-        goto done;
-    }
-    CS_TRY(look(source, err));
-    source->file = gzopen(path, "rb");
-    if (source->file == NULL) {
-        status = open_failed(path, err);
-        goto done;
-    }
+    if (source->path == NULL || source->buffer == NULL)
+        CS_TRY(cs_fail(err, CS_ENOMEM, "%s: out of memory", path));
+    file = open(path, O_RDONLY | O_NONBLOCK); /* a named pipe must not be waited for */
+    if (file < 0)
+        CS_TRY(open_failed(path, err));
+    CS_TRY(look(source, file, err));
+    source->file = gzdopen(file, "rb");
+    if (source->file == NULL)
+        CS_TRY(cs_fail(err, CS_ENOMEM, "%s: out of memory", path));
+    file = -1;
     gzbuffer(source->file, 64 * 1024);
     source->whole = true;
     *out = source;
     source = NULL;
 done:
+    if (file >= 0)
+        close(file);
     wl__source_close(source);
     return status;
 }

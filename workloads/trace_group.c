@@ -53,6 +53,8 @@ int32_t wl_trace_find_group(const wl_trace *trace, const char *name)
 
 int32_t wl_trace_group_position(const wl_trace_group *group, uint32_t rank)
 {
+    if (rank < group->n && group->rank[rank] == rank)
+        return (int32_t)rank;
     for (uint32_t k = 0; k < group->n; k++)
         if (group->rank[k] == rank)
             return (int32_t)k;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { WAVE = 64 };
+enum { WAVE = 64, MOST_IN_WAVE = 512, SMALL_WAVE = 1 << 18 };
 
 static cs_status no_memory(cs_error *err)
 {
@@ -59,12 +59,15 @@ cs_status wl__load_wave(wl__builder *b, wl__wave *wave, cs_error *err)
 
     if (part == NULL)
         return no_memory(err);
-#pragma omp parallel for schedule(dynamic) default(none) shared(n, part, wave, b)
+#pragma omp parallel for schedule(dynamic) default(none) shared(n, part, wave, b) if (!wave->small)
     for (size_t i = 0; i < n; i++)
         fill_part(&part[i], wave, i, b);
     status = join_parts(b, wave, part, err);
-    for (size_t i = 0; i < n; i++)
+    wave->bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        wave->bytes += part[i].head.file_bytes;
         wl__part_fini(&part[i]);
+    }
     free(part);
     return status;
 }
@@ -73,6 +76,18 @@ static cs_status fill_from_file(wl__part *part, const void *context, cs_error *e
 {
     (void)context;
     return wl__part_read(part, err);
+}
+
+/* How many ranks come next: files of a few nodes in long waves, on one thread, since a thread that
+ * waits costs more than they do. */
+static void plan_wave(wl__wave *wave, size_t left)
+{
+    if (wave->n == 0)
+        wave->n = WAVE;
+    else if (wave->bytes < SMALL_WAVE && wave->n < MOST_IN_WAVE)
+        wave->n *= 2;
+    wave->small = wave->bytes > 0 && wave->bytes < SMALL_WAVE;
+    wave->n = wave->n < left ? wave->n : left;
 }
 
 static cs_status load_set(const wl__set *set, const wl_trace_options *options, bool ctrl,
@@ -92,7 +107,7 @@ static cs_status load_set(const wl__set *set, const wl_trace_options *options, b
         CS_TRY(wl__builder_groups(b, groups, err));
     for (size_t i = 0; i < set->n && !wave.restart; i += wave.n) {
         wave.file = set->file + i;
-        wave.n = set->n - i < WAVE ? set->n - i : WAVE;
+        plan_wave(&wave, set->n - i);
         CS_TRY(wl__load_wave(b, &wave, err));
     }
     if (!wave.restart)

@@ -278,8 +278,10 @@ typedef struct {
     const void *context;
     const wl__rank_file *file;
     size_t n;
-    bool alone;   /* the one rank of the job */
-    bool restart; /* out: control dependencies turned out broken after ranks were joined */
+    bool alone;     /* the one rank of the job */
+    bool small;     /* one thread does */
+    uint64_t bytes; /* out: of the files */
+    bool restart;   /* out: control dependencies turned out broken after ranks were joined */
 } wl__wave;
 cs_status wl__load_wave(wl__builder *b, wl__wave *wave, cs_error *err);
 /* Loads a text workload (trace_text_load.c). */
