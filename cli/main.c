@@ -126,6 +126,19 @@ static cs_status dispatch(cli_context *cli, int argc, char **argv, cs_error *err
     return unknown_command(word, err);
 }
 
+/* What went wrong, in words; a function that ran out of memory names only what it was for. */
+static void complete_message(cs_status status, cs_error *err)
+{
+    char what[256];
+
+    if (err->text[0] == '\0')
+        cs_fail(err, status, "%s", cs_status_text(status));
+    if (status != CS_ENOMEM || strstr(err->text, "out of memory") != NULL)
+        return;
+    snprintf(what, sizeof what, "%.255s", err->text);
+    cs_fail(err, status, "out of memory (%s)", what);
+}
+
 /* Whether standard output was a pipe whose reader has gone: `| head` has what it wanted. */
 static bool reader_gone(void)
 {
@@ -157,8 +170,8 @@ int main(int argc, char **argv)
     hold_standard_descriptors();
     cli.stop = cli_signals_install();
     status = dispatch(&cli, argc, argv, &err);
-    if (status != CS_OK && err.text[0] == '\0')
-        cs_fail(&err, status, "%s", cs_status_text(status));
+    if (status != CS_OK)
+        complete_message(status, &err);
     status = flush_output(status, cli.out, &err);
     if (status != CS_OK)
         fprintf(stderr, "cosmic-search: %s%s\n", status == CS_ESTOPPED ? "" : "error: ", err.text);

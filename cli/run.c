@@ -54,8 +54,10 @@ static cs_status evaluate_baseline(cli_run_state *run, cs_error *err)
     if (run->scratch == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory for the simulator");
     psa_schema_baseline(run->problem.schema, &run->baseline_config);
-    search_evaluate_config(&run->problem, &run->baseline_config, run->scratch, &run->baseline);
-    return CS_OK;
+    return search_evaluate_config(&run->problem, &run->baseline_config, run->scratch,
+                                  &run->baseline) == CS_OK
+               ? CS_OK
+               : cs_fail(err, CS_ENOMEM, "out of memory for the simulator");
 }
 
 /* ---- files beside the study ---- */

@@ -114,7 +114,7 @@ static cs_status run_simulate(cli_context *cli, cs_error *err)
     s.scratch = sim_scratch_create(s.problem.model);
     if (s.scratch == NULL)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory for the simulator"));
-    search_evaluate_config(&s.problem, &s.config, s.scratch, &s.trial);
+    CS_TRY(search_evaluate_config(&s.problem, &s.config, s.scratch, &s.trial));
     if (cli->args.unroll)
         evaluate_unrolled(&s);
     if (s.trial.status == SEARCH_FAILED || s.trial.status == SEARCH_INVALID)

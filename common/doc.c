@@ -216,6 +216,8 @@ static cs_status yaml_problem(const builder *b)
     const char *line = b->doc->text;
     const char *problem = b->yaml.problem == NULL ? "not valid YAML" : b->yaml.problem;
 
+    if (b->yaml.error == YAML_MEMORY_ERROR)
+        return no_memory(b->err);
     for (size_t i = 0; i < mark.line && line != NULL; i++) {
         line = strchr(line, '\n');
         line = line == NULL ? NULL : line + 1;
@@ -281,7 +283,11 @@ cs_status cs_doc_parse(const char *text, size_t length, const char *name, cs_doc
         goto done;
     }
     doc->path = cs_arena_strdup(doc->arena, name);
-    if (doc->path == NULL || length > LARGEST_FILE) {
+    if (doc->path == NULL) {
+        status = no_memory(err);
+        goto done;
+    }
+    if (length > LARGEST_FILE) {
         status =
             cs_fail(err, CS_EPARSE, "%s: %zu bytes are over the limit of 16 MiB", name, length);
         goto done;
@@ -344,7 +350,8 @@ cs_status cs_doc_load(const char *path, cs_doc **out, cs_error *err)
     }
     file = fopen(path, "rb");
     if (file == NULL)
-        return cs_fail(err, CS_ENOENT, "%s: %s", path, strerror(errno));
+        return errno == ENOMEM ? no_memory(err)
+                               : cs_fail(err, CS_ENOENT, "%s: %s", path, strerror(errno));
     if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
         status = cs_fail(err, CS_ENOENT, "%s: is a directory", path);
         goto done;

@@ -17,6 +17,7 @@ struct search__slice {
     search_trial trial[SLICE];
     size_t origin[SLICE]; /* position in the batch */
     unsigned char done[SLICE];
+    cs_status status[SLICE]; /* of the evaluation */
     size_t n;
 };
 
@@ -158,6 +159,7 @@ static cs_status collect(search__engine *e, size_t n, size_t *i, bool *cut, cs_e
         trial->id = e->out->unique + e->slice->n + 1;
         trial->point = point;
         e->slice->done[e->slice->n] = 0;
+        e->slice->status[e->slice->n] = CS_OK;
         e->slice->origin[e->slice->n++] = *i;
     }
     return CS_OK;
@@ -217,8 +219,9 @@ static void evaluate(search__engine *e)
         if (raw && e->slice->trial[k].point[0] < 0)
             invalid_trial(&e->slice->trial[k]);
         else
-            search_evaluate(e->problem, e->slice->trial[k].point, e->scratch[omp_get_thread_num()],
-                            &e->slice->trial[k]);
+            e->slice->status[k] =
+                search_evaluate(e->problem, e->slice->trial[k].point,
+                                e->scratch[omp_get_thread_num()], &e->slice->trial[k]);
         e->slice->done[k] = 1;
     }
 }
@@ -234,6 +237,10 @@ static cs_status record(search__engine *e, cs_error *err)
             const bool signal = e->stop != NULL && *e->stop != 0;
             search__engine_end(e, signal ? SEARCH_SIGNAL : SEARCH_TIMEOUT);
             break;
+        }
+        if (e->slice->status[k] != CS_OK) {
+            status = cs_fail(err, e->slice->status[k], "trial %" PRIu64, trial->id);
+            goto done;
         }
         agent_score *score = &e->score[e->slice->origin[k]];
         *score = search__score(e->problem, trial);

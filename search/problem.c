@@ -223,39 +223,46 @@ static void begin_trial(search_trial *out)
 typedef cs_status evaluate_fn(const sim_model *model, const sim_config *config,
                               sim_scratch *scratch, sim_result *out, cs_error *err);
 
-static bool simulate(const search_problem *problem, const sim_config *config, evaluate_fn *evaluate,
-                     sim_scratch *scratch, search_trial *out)
+static cs_status simulate(const search_problem *problem, const sim_config *config,
+                          evaluate_fn *evaluate, sim_scratch *scratch, search_trial *out)
 {
     cs_error err = {{0}};
     cs_status status = evaluate(problem->model, config, scratch, &out->result, &err);
 
     if (status != CS_OK)
         failed(out, err.text[0] != 0 ? err.text : cs_status_text(status));
-    return status == CS_OK;
+    return status;
 }
 
-void search_evaluate_config(const search_problem *problem, const sim_config *config,
-                            sim_scratch *scratch, search_trial *out)
+/* What a simulation that ended with `status` comes to. */
+static cs_status conclude(const search_problem *problem, const sim_config *config, cs_status status,
+                          search_trial *out)
+{
+    if (status == CS_OK)
+        judge(problem, config, out);
+    return status == CS_ENOMEM ? CS_ENOMEM : CS_OK;
+}
+
+cs_status search_evaluate_config(const search_problem *problem, const sim_config *config,
+                                 sim_scratch *scratch, search_trial *out)
 {
     begin_trial(out);
-    if (simulate(problem, config, sim_evaluate, scratch, out))
-        judge(problem, config, out);
+    return conclude(problem, config, simulate(problem, config, sim_evaluate, scratch, out), out);
 }
 
-void search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
-                     search_trial *out)
+cs_status search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
+                          search_trial *out)
 {
+    cs_status status;
     sim_config config;
 
     memset(&config, 0, sizeof config);
     psa_space_decode(problem->space, point, &config);
     begin_trial(out);
-    if (!simulate(problem, &config, sim_precheck, scratch, out))
-        return;
-    if (out->result.verdict == SIM_FEASIBLE &&
-        !simulate(problem, &config, sim_evaluate, scratch, out))
-        return;
-    judge(problem, &config, out);
+    status = simulate(problem, &config, sim_precheck, scratch, out);
+    if (status == CS_OK && out->result.verdict == SIM_FEASIBLE)
+        status = simulate(problem, &config, sim_evaluate, scratch, out);
+    return conclude(problem, &config, status, out);
 }
 
 static int less(double a, double b)

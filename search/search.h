@@ -61,12 +61,13 @@ const char *search_trial_reason(const search_trial *trial, char text[SEARCH_REAS
 
 /* Evaluates one point into `out` (id and point are left alone).  A design that does not fit in
  * memory is rejected before the engine runs: its times are NAN.  Simulator errors become
- * SEARCH_FAILED with the reason, not a status. */
-void search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
-                     search_trial *out);
+ * SEARCH_FAILED with the reason; the status is CS_ENOMEM when this process ran out of memory, which
+ * says nothing about the design, else CS_OK. */
+cs_status search_evaluate(const search_problem *problem, const int32_t *point, sim_scratch *scratch,
+                          search_trial *out);
 /* The same for a configuration that need not be a point of the space. */
-void search_evaluate_config(const search_problem *problem, const sim_config *config,
-                            sim_scratch *scratch, search_trial *out);
+cs_status search_evaluate_config(const search_problem *problem, const sim_config *config,
+                                 sim_scratch *scratch, search_trial *out);
 
 /* < 0 when a is better: feasible first, then objective 0, then lower network cost, lower sum of
  * bandwidth, lower memory, lower id. */
