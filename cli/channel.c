@@ -14,6 +14,8 @@
 
 struct cli_channel {
     const volatile int *stop;
+    double deadline_s; /* of cli_now_s; 0: none */
+    bool too_long;     /* a line over the limit was begun */
     int in;
     FILE *out;
     char *line;
@@ -22,7 +24,7 @@ struct cli_channel {
     size_t at, n;
 };
 
-cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop)
+cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop, double timeout_s)
 {
     cli_channel *c = calloc(1, sizeof *c);
 
@@ -31,6 +33,7 @@ cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop)
     c->in = in;
     c->out = out;
     c->stop = stop;
+    c->deadline_s = timeout_s > 0.0 ? cli_now_s() + timeout_s : 0.0;
     return c;
 }
 
@@ -42,12 +45,19 @@ void cli_channel_destroy(cli_channel *c)
     free(c);
 }
 
+bool cli_channel_too_long(const cli_channel *channel)
+{
+    return channel->too_long;
+}
+
 /* Grows the line's storage; false at the limit, which ends the conversation. */
 static bool grow(cli_channel *c)
 {
     const size_t capacity = c->capacity == 0 ? 4096 : 2 * c->capacity;
-    char *larger = capacity > 2 * (size_t)MOST_BYTES ? NULL : realloc(c->line, capacity);
+    char *larger;
 
+    c->too_long = capacity > 2 * (size_t)MOST_BYTES;
+    larger = c->too_long ? NULL : realloc(c->line, capacity);
     if (larger == NULL)
         return false;
     c->line = larger;
@@ -55,14 +65,19 @@ static bool grow(cli_channel *c)
     return true;
 }
 
-/* EOF also when a signal asks to stop. */
+static bool over(const cli_channel *c)
+{
+    return *c->stop != 0 || (c->deadline_s > 0.0 && cli_now_s() >= c->deadline_s);
+}
+
+/* EOF also when a signal asks to stop, or when the time is up. */
 static int next_byte(cli_channel *c)
 {
     struct pollfd input = {.fd = c->in, .events = POLLIN};
 
     while (c->at == c->n) {
         ssize_t got;
-        if (*c->stop != 0)
+        if (over(c))
             return EOF;
         if (poll(&input, 1, POLL_MS) <= 0)
             continue;

@@ -14,8 +14,11 @@ extern const cli_command cli_run, cli_describe, cli_model, cli_simulate, cli_tri
 
 /* Lines over a pair of descriptors; read without stdio, so that a signal ends the wait for one. */
 typedef struct cli_channel cli_channel;
-cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop); /* NULL: no memory */
-void cli_channel_destroy(cli_channel *channel);                               /* NULL: no-op */
+/* timeout_s 0: waits for ever; NULL when out of memory. */
+cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop, double timeout_s);
+void cli_channel_destroy(cli_channel *channel); /* NULL: no-op */
+/* Whether a line longer than 16 MiB ended the conversation. */
+bool cli_channel_too_long(const cli_channel *channel);
 search_channel cli_channel_view(cli_channel *channel);
 /* search_serve_options.trial_json */
 cs_json *cli_serve_trial(void *context, const search_problem *problem, const search_trial *trial);

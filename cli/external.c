@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 1000 /* between the end of the conversation and SIGTERM */
+#define PATIENCE_MS         1000 /* between the end of the conversation and SIGTERM */
+#define PATIENCE_STOPPED_MS 200  /* likewise after a signal */
+#define MOST_REFUSED        100  /* requests in a row: this is no agent */
 
 typedef struct {
     pid_t pid;
@@ -53,7 +55,7 @@ static cs_status start(const char *command, child *c, cs_error *err)
 }
 
 /* Its exit status; a program that goes on after the end of the conversation is ended. */
-static int finish(child *c)
+static int finish(child *c, int patience_ms)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     int status = 0;
@@ -65,9 +67,9 @@ static int finish(child *c)
     if (c->pid <= 0)
         return 0;
     for (int waited = 0; waitpid(c->pid, &status, WNOHANG) == 0; waited += 10) {
-        if (waited == PATIENCE_MS)
+        if (waited == patience_ms)
             kill(c->pid, SIGTERM);
-        if (waited == 2 * PATIENCE_MS)
+        if (waited == 2 * patience_ms)
             kill(c->pid, SIGKILL);
         nanosleep(&pause, NULL);
     }
@@ -83,11 +85,13 @@ cs_status cli_run_external(const cli_context *cli, const search_problem *problem
                                         .jobs = options->jobs,
                                         .study_path = options->study_path,
                                         .stop = cli->stop,
+                                        .most_refused = MOST_REFUSED,
                                         .trial_json = cli_serve_trial};
     child c = {.pid = -1, .from = -1};
     cli_channel *lines = NULL;
     search_channel channel;
     cs_status status = CS_OK;
+    cs_error why = {""};
     int ended;
 
     if (options->resume)
@@ -95,15 +99,21 @@ cs_status cli_run_external(const cli_context *cli, const search_problem *problem
                        "--agent-command: --resume is not possible, the state of "
                        "the program is not in the study");
     CS_TRY(start(cli->args.agent_command, &c, err));
-    lines = cli_channel_create(c.from, c.to, cli->stop);
+    lines = cli_channel_create(c.from, c.to, cli->stop, options->timeout_s);
     if (lines == NULL)
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
     channel = cli_channel_view(lines);
-    CS_TRY(search_serve(problem, &serve, &channel, out, err));
+    status = search_serve(problem, &serve, &channel, out, &why);
+    if (status != CS_OK)
+        CS_TRY(cs_fail(err, status, "--agent-command %.200s: %.1500s", cli->args.agent_command,
+                       why.text));
+    if (cli_channel_too_long(lines))
+        CS_TRY(cs_fail(err, CS_EINVAL, "--agent-command %.200s: a request is longer than 16 MiB",
+                       cli->args.agent_command));
 done:
     cli_channel_destroy(lines);
-    ended = finish(&c);
-    if (status == CS_OK && out->unique == 0)
+    ended = finish(&c, *cli->stop != 0 ? PATIENCE_STOPPED_MS : PATIENCE_MS);
+    if (status == CS_OK && out->unique == 0 && out->stop != SEARCH_SIGNAL)
         status = cs_fail(err, CS_EINVAL, "--agent-command %s: it proposed no design (exit code %d)",
                          cli->args.agent_command, WIFEXITED(ended) ? WEXITSTATUS(ended) : -1);
     return status;

@@ -13,7 +13,7 @@ cs_json *cli_serve_trial(void *context, const search_problem *problem, const sea
 
 static cs_status run_serve(cli_context *cli, cs_error *err)
 {
-    cli_channel *lines = cli_channel_create(STDIN_FILENO, cli->out, cli->stop);
+    cli_channel *lines = cli_channel_create(STDIN_FILENO, cli->out, cli->stop, cli->args.timeout_s);
     const search_channel channel = cli_channel_view(lines);
     search_serve_options options = {.params = cli->args.params.item,
                                     .n_params = cli->args.params.n,
@@ -34,6 +34,8 @@ static cs_status run_serve(cli_context *cli, cs_error *err)
         CS_TRY(agent_find(cli->args.agent, &options.agent, err));
     CS_TRY(cli_load_problem(cli, &problem, err));
     CS_TRY(search_serve(&problem, &options, &channel, &outcome, err));
+    if (cli_channel_too_long(lines))
+        status = cs_fail(err, CS_EINVAL, "a request is longer than 16 MiB");
     if (*cli->stop != 0)
         status = cs_fail(err, CS_ESTOPPED, "stopped by a signal");
 done:

@@ -25,14 +25,25 @@ static cs_json *out(json_t *value)
     return (cs_json *)(void *)value;
 }
 
+/* Set when something could not be made or placed for want of memory: what is being built has a
+ * hole, and the next dump of this thread refuses to write it. */
+static _Thread_local bool incomplete;
+
+static cs_json *made(json_t *value)
+{
+    if (value == NULL)
+        incomplete = true;
+    return out(value);
+}
+
 cs_json *cs_json_object(void)
 {
-    return out(json_object());
+    return made(json_object());
 }
 
 cs_json *cs_json_array(void)
 {
-    return out(json_array());
+    return made(json_array());
 }
 
 /* Bytes that are no UTF-8 become '?', so that output is always valid. */
@@ -58,17 +69,17 @@ cs_json *cs_json_string(const char *text)
     if (text == NULL)
         return out(json_null());
     value = json_string(text);
-    return out(value != NULL ? value : escaped(text));
+    return made(value != NULL ? value : escaped(text));
 }
 
 cs_json *cs_json_real(double value)
 {
-    return out(isfinite(value) ? json_real(value) : json_null());
+    return made(isfinite(value) ? json_real(value) : json_null());
 }
 
 cs_json *cs_json_int(int64_t value)
 {
-    return out(json_integer(value));
+    return made(json_integer(value));
 }
 
 cs_json *cs_json_bool(bool value)
@@ -86,31 +97,33 @@ void cs_json_destroy(cs_json *value)
     json_decref(in(value));
 }
 
+/* Hands a value over to its container.  One that could not be placed is not freed: its maker may
+ * still be filling it. */
+static void hand_over(int failed, cs_json *value)
+{
+    if (failed != 0)
+        incomplete = true;
+    else
+        json_decref(in(value));
+}
+
 cs_json *cs_json_set(cs_json *object, const char *key, cs_json *value)
 {
-    if (object == NULL) {
-        json_decref(in(value));
-        return NULL;
-    }
-    (void)json_object_set_new(in(object), key, in(value));
+    hand_over(json_object_set(in(object), key, in(value)), value);
     return object;
 }
 
 cs_json *cs_json_merge(cs_json *object, cs_json *more)
 {
-    if (object != NULL && more != NULL)
-        (void)json_object_update(in(object), in(more));
+    if (json_object_update(in(object), in(more)) != 0)
+        incomplete = true;
     json_decref(in(more));
     return object;
 }
 
 cs_json *cs_json_push(cs_json *array, cs_json *value)
 {
-    if (array == NULL) {
-        json_decref(in(value));
-        return NULL;
-    }
-    (void)json_array_append_new(in(array), in(value));
+    hand_over(json_array_append(in(array), in(value)), value);
     return array;
 }
 
@@ -118,7 +131,10 @@ char *cs_json_dump(const cs_json *value, bool pretty)
 {
     size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
 
-    if (value == NULL)
+    const bool whole = value != NULL && !incomplete;
+
+    incomplete = false;
+    if (!whole)
         return NULL;
     return json_dumps(cin(value), flags | (pretty ? JSON_INDENT(2) : JSON_COMPACT));
 }
@@ -153,6 +169,8 @@ cs_status cs_json_parse(const char *text, size_t length, cs_json **parsed, cs_er
     if (too_deep(text, length))
         return cs_fail(err, CS_EPARSE, "JSON nested deeper than %d", DEEPEST);
     value = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
+    if (value == NULL && json_error_code(&problem) == json_error_out_of_memory)
+        return cs_fail(err, CS_ENOMEM, "out of memory reading JSON");
     if (value == NULL)
         return cs_fail(err, CS_EPARSE, "%d:%d: %s", problem.line, problem.column, problem.text);
     *parsed = out(value);

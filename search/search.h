@@ -196,6 +196,7 @@ typedef struct {
     int jobs;
     const char *study_path; /* NULL: no study; must not exist */
     const volatile int *stop;
+    unsigned most_refused; /* requests refused in a row that end it with CS_EINVAL, 0: any number */
     /* Full description of a trial, for answers; NULL: the short one. */
     cs_json *(*trial_json)(void *context, const search_problem *problem, const search_trial *trial);
     void *trial_context;

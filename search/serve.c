@@ -24,6 +24,7 @@ typedef struct {
     size_t n_vars, n_knobs;
     int32_t *index; /* n_knobs */
     bool quit;
+    unsigned refused; /* requests in a row */
     /* Answers to the designs being evaluated: one slot per design of `base`. */
     cs_json *answer[CHUNK];
     const int32_t *base;
@@ -314,19 +315,20 @@ static cs_status dispatch(server *s, const cs_json *request, cs_json *answer, cs
     return CS_EINVAL;
 }
 
-/* The answer to one line, freed by the caller; NULL when out of memory. */
-static char *answer_line(server *s, const char *line, size_t length)
+/* The answer to one line, freed by the caller; NULL when out of memory.  *err says why a request
+ * was refused. */
+static char *answer_line(server *s, const char *line, size_t length, cs_error *err)
 {
     cs_json *request = NULL, *answer = cs_json_object();
-    cs_error err = {{0}};
-    cs_status status = cs_json_parse(line, length, &request, &err);
+    cs_status status = cs_json_parse(line, length, &request, err);
 
     if (status == CS_OK)
-        status = dispatch(s, request, answer, &err);
+        status = dispatch(s, request, answer, err);
+    s->refused = status == CS_OK ? 0 : s->refused + 1;
     if (status != CS_OK) {
         cs_json_destroy(answer);
         answer = cs_json_object();
-        cs_json_set(answer, "error", cs_json_string(err.text));
+        cs_json_set(answer, "error", cs_json_string(err->text));
     }
     cs_json_set(answer, "ok", cs_json_bool(status == CS_OK));
     if (s->engine.ended)
@@ -409,13 +411,34 @@ static bool goes_on(server *s)
     return !s->quit && !e->ended;
 }
 
+static cs_status converse(server *s, const search_channel *channel, cs_error *err)
+{
+    const unsigned most = s->options->most_refused;
+    const char *line;
+    size_t length;
+
+    while (goes_on(s) && channel->read(channel->context, &line, &length)) {
+        cs_error why = {""};
+        char *text = answer_line(s, line, length, &why);
+        if (text == NULL)
+            return cs_fail(err, CS_ENOMEM, "serve");
+        bool heard = channel->write(channel->context, text, strlen(text));
+        free(text);
+        if (!heard)
+            break;
+        if (most > 0 && s->refused >= most)
+            return cs_fail(err, CS_EINVAL, "%u requests in a row were refused, the last: %.500s",
+                           most, why.text);
+    }
+    (void)goes_on(s); /* a wait for a line ends by a signal or in time */
+    return CS_OK;
+}
+
 cs_status search_serve(const search_problem *problem, const search_serve_options *options,
                        const search_channel *channel, search_outcome *out, cs_error *err)
 {
     cs_status status = CS_OK;
     server *s = calloc(1, sizeof *s);
-    const char *line;
-    size_t length;
 
     if (s == NULL)
         return cs_fail(err, CS_ENOMEM, "serve");
@@ -423,17 +446,7 @@ cs_status search_serve(const search_problem *problem, const search_serve_options
     s->problem = problem;
     s->options = options;
     CS_TRY(start(s, out, err));
-    while (goes_on(s) && channel->read(channel->context, &line, &length)) {
-        char *text = answer_line(s, line, length);
-        if (text == NULL) {
-            status = cs_fail(err, CS_ENOMEM, "serve");
-            goto done;
-        }
-        bool heard = channel->write(channel->context, text, strlen(text));
-        free(text);
-        if (!heard)
-            break;
-    }
+    CS_TRY(converse(s, channel, err));
     if (s->engine.study != NULL)
         CS_TRY(search__study_commit(s->engine.study, true, err));
     out->wall_s = search__now_s() - s->engine.start_s;

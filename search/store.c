@@ -57,6 +57,8 @@ static cs_status db_fail(const search__store *store, cs_error *err)
     const int code = sqlite3_errcode(store->db);
     const bool damaged = code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
 
+    if (code == SQLITE_NOMEM)
+        return cs_fail(err, CS_ENOMEM, "study");
     return cs_fail(err, damaged ? CS_EPARSE : CS_EIO, "%s: %s%s", store->path,
                    damaged ? "not a study, or a damaged one: " : "", sqlite3_errmsg(store->db));
 }
@@ -276,6 +278,8 @@ cs_status search__store_get_info(search__store *store, const char *key, char **v
     if (rc == SQLITE_ROW) {
         const unsigned char *text = sqlite3_column_text(st, 0);
         *value = text == NULL ? NULL : strdup((const char *)text);
+        if (*value == NULL)
+            status = cs_fail(err, CS_ENOMEM, "study");
     } else if (rc != SQLITE_DONE) {
         status = db_fail(store, err);
     }
@@ -309,7 +313,9 @@ cs_status search__store_get_files(search__store *store, cs_files *files, cs_erro
         const char *path = (const char *)sqlite3_column_text(st, 0);
         const char *text = sqlite3_column_blob(st, 1);
         size_t n = (size_t)sqlite3_column_bytes(st, 1);
-        if (path != NULL)
+        if (sqlite3_errcode(store->db) == SQLITE_NOMEM)
+            status = db_fail(store, err);
+        else if (path != NULL)
             status = cs_files_add(files, path, text != NULL ? text : "", n);
     }
     if (status == CS_OK && rc != SQLITE_DONE)
@@ -378,6 +384,8 @@ cs_status search__store_get_snapshot(search__store *store, search__snapshot *sna
     snapshot->hits = (uint64_t)sqlite3_column_int64(st, 2);
     snapshot->agent = sqlite3_column_blob(st, 4);
     snapshot->agent_bytes = (size_t)sqlite3_column_bytes(st, 4);
+    if (sqlite3_errcode(store->db) == SQLITE_NOMEM)
+        return db_fail(store, err);
     if (cs_hash(CS_HASH_START, snapshot->agent, snapshot->agent_bytes) !=
         (uint64_t)sqlite3_column_int64(st, 3))
         return cs_fail(err, CS_EIO, "%s: the agent's snapshot is damaged", store->path);
@@ -434,9 +442,9 @@ cs_status search__store_each(search__store *store, uint64_t first, uint64_t last
     sqlite3_bind_int64(st, 2, last > INT64_MAX ? INT64_MAX : (sqlite3_int64)last);
     while (more && (rc = sqlite3_step(st)) == SQLITE_ROW) {
         search__row row = read_row(st);
-        more = fn(context, &row);
+        more = sqlite3_errcode(store->db) != SQLITE_NOMEM && fn(context, &row);
     }
-    if (more && rc != SQLITE_DONE)
+    if (sqlite3_errcode(store->db) == SQLITE_NOMEM || (more && rc != SQLITE_DONE))
         status = db_fail(store, err);
     sqlite3_finalize(st);
     return status;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const endings[] = {".et", ".eg", ".et.gz", ".eg.gz"};
 enum { MAX_RANK = 10 * 1000 * 1000 };
@@ -256,6 +257,8 @@ cs_status wl__set_find(const char *path, wl__set *set, cs_error *err)
         status = find_in_folder(path, set, err);
     else if (is_file(path))
         status = find_single(path, set, err);
+    else if (access(path, F_OK) == 0)
+        status = cs_fail(err, CS_EINVAL, "%s: neither a file nor a folder", path);
     else
         status = find_prefix(path, set, err);
     if (status == CS_OK && set->n > 1) {
