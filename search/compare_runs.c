@@ -44,13 +44,35 @@ cs_status search__records_add(search__records *records, search__record *record, 
 const search__record *search__records_find(const search__records *records, const char *problem,
                                            const char *agent_, uint64_t seed, uint64_t evaluations)
 {
-    for (size_t i = 0; i < records->n; i++) {
+    for (size_t i = records->n; i-- > 0;) {
         const search__record *r = &records->list[i];
         if (r->seed == seed && r->evaluations == evaluations && strcmp(r->agent, agent_) == 0 &&
             strcmp(r->problem, problem) == 0)
             return r;
     }
     return NULL;
+}
+
+double search__records_best(const search__records *records, const char *problem, bool maximize,
+                            uint64_t evaluations)
+{
+    double best = NAN;
+
+    for (size_t i = 0; i < records->n; i++) {
+        const search__record *r = &records->list[i];
+        if (r->n == 0 || (evaluations != 0 && r->evaluations != evaluations) ||
+            strcmp(r->problem, problem) != 0)
+            continue;
+        const double value = r->value[r->n - 1];
+        if (isnan(best) || (maximize ? value > best : value < best))
+            best = value;
+    }
+    return best;
+}
+
+bool search__near(double value, double optimum, double within, bool maximize)
+{
+    return fabs(value / optimum - 1.0) <= within || (maximize ? value > optimum : value < optimum);
 }
 
 cs_status search__record_improve(search__record *record, uint64_t at, double value)
@@ -111,8 +133,11 @@ static bool read_record(const cs_json *object, search__record *r)
         return false;
     (void)read_count(object, "proposals", &r->proposals);
     (void)cs_json_get_real(cs_json_get(object, "agent_s"), &r->agent_s);
-    r->share_1 = NAN;
+    r->share_1 = r->optimum = NAN;
     (void)cs_json_get_real(cs_json_get(object, "share_1"), &r->share_1);
+    (void)cs_json_get_real(cs_json_get(object, "optimum"), &r->optimum);
+    (void)read_count(object, "hits", &r->hits);
+    r->stopped = cs_json_get(object, "stopped") != NULL;
     r->problem = strdup(problem);
     r->agent = strdup(agent_);
     return r->problem != NULL && r->agent != NULL;
@@ -174,6 +199,12 @@ static cs_json *record_json(const search__record *r)
     cs_json_set(object, "agent_s", cs_json_real(r->agent_s));
     if (!isnan(r->share_1))
         cs_json_set(object, "share_1", cs_json_real(r->share_1));
+    if (!isnan(r->optimum)) {
+        cs_json_set(object, "hits", cs_json_int((int64_t)r->hits));
+        cs_json_set(object, "optimum", cs_json_real(r->optimum));
+    }
+    if (r->stopped)
+        cs_json_set(object, "stopped", cs_json_bool(true));
     for (size_t i = 0; i < r->n; i++)
         cs_json_push(trace,
                      cs_json_push(cs_json_push(cs_json_array(), cs_json_int((int64_t)r->at[i])),

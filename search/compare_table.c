@@ -10,37 +10,22 @@
 
 const uint64_t search_checkpoints[SEARCH_N_CHECKPOINTS] = {30, 100, 300, 1000, 3000, 10000};
 
-enum { DRAWS = 10000, AREA_POINTS = 20 };
+enum { DRAWS = 10000, AREA_POINTS = 20, MOST_LABELS = 256 };
 
-/* Final regrets of one agent on one problem, by seed, and what they came from. */
-typedef struct {
-    const search__record **runs;
-    double *regret; /* at the end of the budget */
-    size_t n;
-} sample;
+static search__sample *samples_of(const search__tables *t, size_t problem)
+{
+    return t->samples + problem * t->n_agents;
+}
 
-typedef struct {
-    const search__suite *suite;
-    const search__records *records;
-    search_compare_result *out;
-    cs_arena *arena;
-    const char **agents; /* labels: the suite's, then others found in the file */
-    size_t n_agents;
-    double *work; /* at least 3 n and n + DRAWS */
-    double optimum;
-    cs_rng *rng;
-    size_t first_row; /* of the problem being worked on */
-    sample *samples;  /* per agent of this problem */
-} tables;
-
-/* Best value after `evaluations`, as regret. */
-static double regret_at(const search__record *r, double optimum, uint64_t evaluations)
+/* Best value after `evaluations`, as regret; at least where runs of the suite stop. */
+static double regret_at(const search__tables *t, const search__record *r, uint64_t evaluations)
 {
     size_t n = r->n;
 
     while (n > 0 && r->at[n - 1] > evaluations)
         n--;
-    return n == 0 ? INFINITY : fabs(r->value[n - 1] / optimum - 1.0);
+    return n == 0 ? INFINITY
+                  : fmax(t->suite->stop_within, fabs(r->value[n - 1] / t->optimum - 1.0));
 }
 
 /* Evaluations until regret is at most `target`. */
@@ -54,20 +39,21 @@ static double evaluations_to(const search__record *r, double optimum, double tar
 
 /* Mean over log-spaced budgets from 10 to 3,000 (or the whole budget) of log10 regret between 0.001
  * and 10, scaled to 0..1. */
-static double anytime_area(const search__record *r, double optimum, uint64_t evaluations)
+static double anytime_area(const search__tables *t, const search__record *r)
 {
-    const double last = log10(fmin(3000.0, (double)evaluations)), first = fmin(1.0, last);
+    const double last = log10(fmin(3000.0, (double)t->suite->evaluations));
+    const double first = fmin(1.0, last);
     double sum = 0.0;
 
     for (int i = 0; i < AREA_POINTS; i++) {
         const double at = pow(10.0, first + (last - first) * i / (AREA_POINTS - 1));
-        const double regret = fmin(10.0, fmax(1e-3, regret_at(r, optimum, (uint64_t)(at + 0.5))));
+        const double regret = fmin(10.0, fmax(1e-3, regret_at(t, r, (uint64_t)(at + 0.5))));
         sum += (log10(regret) + 3.0) / 4.0;
     }
     return sum / AREA_POINTS;
 }
 
-static void fill_regret(tables *t, const sample *s, search_compare_row *row)
+static void fill_regret(search__tables *t, const search__sample *s, search_compare_row *row)
 {
     const double nan_value = NAN;
 
@@ -76,7 +62,7 @@ static void fill_regret(tables *t, const sample *s, search_compare_row *row)
         if (search_checkpoints[k] > t->suite->evaluations)
             continue;
         for (size_t i = 0; i < s->n; i++)
-            t->work[i] = regret_at(s->runs[i], t->optimum, search_checkpoints[k]);
+            t->work[i] = regret_at(t, s->runs[i], search_checkpoints[k]);
         search__sort(t->work, s->n);
         row->low[k] = search__quantile(t->work, s->n, 0.25);
         row->regret[k] = search__quantile(t->work, s->n, 0.5);
@@ -84,8 +70,8 @@ static void fill_regret(tables *t, const sample *s, search_compare_row *row)
     }
 }
 
-static void fill_target(tables *t, const sample *s, double target, double *success, double *ert,
-                        double *median)
+static void fill_target(search__tables *t, const search__sample *s, double target, double *success,
+                        double *ert, double *median)
 {
     double spent = 0.0;
     size_t hits = 0;
@@ -102,9 +88,10 @@ static void fill_target(tables *t, const sample *s, double target, double *succe
     *ert = hits > 0 ? spent / (double)hits : INFINITY;
 }
 
-static void fill_row(tables *t, size_t a, search_compare_row *row)
+static void fill_row(search__tables *t, const search_compare_problem *p, size_t a,
+                     search_compare_row *row)
 {
-    const sample *s = &t->samples[a];
+    const search__sample *s = samples_of(t, row->problem) + a;
     double agent_s = 0.0, proposals = 0.0;
 
     row->agent = t->agents[a];
@@ -113,7 +100,7 @@ static void fill_row(tables *t, size_t a, search_compare_row *row)
     fill_target(t, s, 0.01, &row->success_1, &row->ert_1, &row->median_1);
     fill_target(t, s, 0.05, &row->success_5, &row->ert_5, &row->median_5);
     for (size_t i = 0; i < s->n; i++) {
-        row->area += anytime_area(s->runs[i], t->optimum, t->suite->evaluations) / (double)s->n;
+        row->area += anytime_area(t, s->runs[i]) / (double)s->n;
         agent_s += s->runs[i]->agent_s;
         proposals += (double)s->runs[i]->proposals;
     }
@@ -123,140 +110,185 @@ static void fill_row(tables *t, size_t a, search_compare_row *row)
     row->ci_low = ci.low;
     row->ci_high = ci.high;
     row->p = row->a12 = NAN;
+    row->speedup = NAN;
+    if (isfinite(row->median_1))
+        row->speedup =
+            (isfinite(p->random_median) ? p->random_median : p->random_least) / row->median_1;
 }
 
-/* Mean over seeds of the rank by final regret among the agents that ran that seed. */
-static double mean_rank(const tables *t, size_t a)
+/* Settings of the lottery stand beside the agents, not among them. */
+static bool ranked(const search__tables *t, size_t a)
 {
-    const sample *s = &t->samples[a];
+    return a < t->suite->n_listed || a >= t->suite->n_agents;
+}
+
+/* Mean over seeds of the rank by score among the agents that ran as many seeds. */
+static double mean_rank(const search__tables *t, const search__sample *samples, size_t a)
+{
+    const search__sample *s = &samples[a];
     double sum = 0.0;
 
     for (size_t i = 0; i < s->n; i++) {
         double rank = 1.0;
         for (size_t b = 0; b < t->n_agents; b++) {
-            if (b == a || i >= t->samples[b].n)
+            if (b == a || !ranked(t, b) || i >= samples[b].n)
                 continue;
-            const double other = t->samples[b].regret[i];
-            rank += other < s->regret[i] ? 1.0 : other == s->regret[i] ? 0.5 : 0.0;
+            const double other = samples[b].score[i];
+            rank += other < s->score[i] ? 1.0 : other == s->score[i] ? 0.5 : 0.0;
         }
         sum += rank;
     }
-    return s->n > 0 ? sum / (double)s->n : NAN;
+    return s->n > 0 && ranked(t, a) ? sum / (double)s->n : NAN;
 }
 
 /* The best agent is the one of least mean rank, then least area; the others are tested against it.
  */
-static void test_against_best(tables *t, search_compare_row *rows)
+static void test_against_best(search__tables *t, const search__sample *samples,
+                              search_compare_row *rows)
 {
     size_t best = 0;
-    double p[256];
+    double p[MOST_LABELS];
 
     for (size_t a = 0; a < t->n_agents; a++)
-        rows[a].rank = mean_rank(t, a);
+        rows[a].rank = mean_rank(t, samples, a);
     for (size_t a = 1; a < t->n_agents; a++)
-        if (rows[a].runs > 0 &&
+        if (rows[a].runs > 0 && ranked(t, a) &&
             (rows[best].runs == 0 || rows[a].rank < rows[best].rank ||
              (rows[a].rank == rows[best].rank && rows[a].area < rows[best].area)))
             best = a;
     rows[best].best = true;
     for (size_t a = 0; a < t->n_agents; a++) {
-        const size_t n =
-            t->samples[a].n < t->samples[best].n ? t->samples[a].n : t->samples[best].n;
-        p[a] = a == best || n == 0
+        const size_t n = samples[a].n < samples[best].n ? samples[a].n : samples[best].n;
+        p[a] = a == best || n == 0 || !ranked(t, a)
                    ? NAN
-                   : search__wilcoxon(t->samples[a].regret, t->samples[best].regret, n, t->work);
+                   : search__wilcoxon(samples[a].score, samples[best].score, n, t->work);
         if (a != best && n > 0)
-            rows[a].a12 = search__a12(t->samples[best].regret, t->samples[a].regret, n);
+            rows[a].a12 = search__a12(samples[best].score, samples[a].score, n);
     }
     search__holm(p, t->n_agents);
     for (size_t a = 0; a < t->n_agents; a++) {
         rows[a].p = p[a];
-        rows[a].tied = a == best || p[a] > 0.05;
+        rows[a].tied = a == best || !(p[a] <= 0.05);
     }
 }
 
-/* Reference of a problem: stated, from the exhaustive run, or the best of all runs. */
-static void find_reference(tables *t, size_t index, bool maximize)
+/* How many of the long runs end at the best value of all. */
+static void count_references(const search__tables *t, search_compare_problem *out)
+{
+    for (size_t i = 0; i < t->records->n; i++) {
+        const search__record *r = &t->records->list[i];
+        if (t->suite->n_references == 0 || r->n == 0 || strcmp(r->problem, out->label) != 0 ||
+            r->evaluations != t->suite->reference_evaluations)
+            continue;
+        out->references++;
+        out->agreeing += fabs(r->value[r->n - 1] / out->optimum - 1.0) <= 1e-9;
+    }
+}
+
+/* Share of designs near the optimum: counted, or from draws. */
+static void find_share(const search__tables *t, search_compare_problem *out)
+{
+    out->share_1 = out->random_median = out->random_least = NAN;
+    for (size_t i = 0; i < t->records->n; i++) {
+        const search__record *r = &t->records->list[i];
+        if (strcmp(r->problem, out->label) != 0)
+            continue;
+        if (!isnan(r->share_1)) {
+            out->kind = strcmp(out->kind, "stated") == 0 ? out->kind : "exhaustive";
+            out->share_1 = r->share_1;
+            out->random_median = out->random_least = log(0.5) / log1p(-r->share_1);
+            return;
+        }
+        if (r->optimum == out->optimum && r->evaluations > 0) {
+            const double most = search__binomial_most(r->hits, r->evaluations, 0.025);
+            out->draws = r->evaluations;
+            out->hits = r->hits;
+            out->share_1 = (double)r->hits / (double)r->evaluations;
+            out->random_median = r->hits > 0 ? log(0.5) / log1p(-out->share_1) : INFINITY;
+            out->random_least = log(0.5) / log1p(-most);
+        }
+    }
+}
+
+/* Reference of a problem: stated, or the best of all runs, which is the optimum when one visits
+ * every design. */
+static void find_reference(search__tables *t, size_t index, bool maximize)
 {
     const search__suite_problem *p = &t->suite->problems[index];
     search_compare_problem *out = &t->out->problems[index];
-    bool exhaustive = false;
-    double best = NAN;
 
-    out->share_1 = NAN;
-    for (size_t i = 0; i < t->records->n; i++) {
-        const search__record *r = &t->records->list[i];
-        if (r->n == 0 || strcmp(r->problem, p->label) != 0)
-            continue;
-        const double value = r->value[r->n - 1];
-        exhaustive = exhaustive || !isnan(r->share_1);
-        if (!isnan(r->share_1))
-            out->share_1 = r->share_1;
-        if (isnan(best) || (maximize ? value > best : value < best))
-            best = value;
-    }
-    t->optimum = out->optimum = p->optimum == SEARCH__STATED ? p->stated : best;
-    out->kind = p->optimum == SEARCH__STATED ? "stated" : exhaustive ? "exhaustive" : "best_known";
-    out->random_median = out->share_1 > 0 ? log(0.5) / log1p(-out->share_1) : NAN;
+    out->optimum = p->optimum == SEARCH__STATED
+                       ? p->stated
+                       : search__records_best(t->records, p->label, maximize, 0);
+    out->kind = p->optimum == SEARCH__STATED ? "stated" : "best_known";
+    t->optimum = out->optimum;
+    find_share(t, out);
+    count_references(t, out);
 }
 
-static cs_status collect(tables *t, size_t index, size_t a, cs_error *err)
+static cs_status collect(search__tables *t, size_t index, size_t a, cs_error *err)
 {
     const search__suite_problem *p = &t->suite->problems[index];
-    sample *s = &t->samples[a];
+    const double within = t->suite->stop_within;
+    const size_t most = t->suite->seeds;
+    search__sample *s = samples_of(t, index) + a;
 
-    s->n = 0;
-    s->runs = cs_arena_alloc(t->arena, t->suite->seeds * sizeof(search__record *));
-    s->regret = cs_arena_alloc(t->arena, t->suite->seeds * sizeof *s->regret);
-    if (s->runs == NULL || s->regret == NULL)
+    s->runs = cs_arena_alloc(t->arena, most * sizeof(search__record *));
+    s->seed = cs_arena_alloc(t->arena, most * sizeof *s->seed);
+    s->regret = cs_arena_alloc(t->arena, most * sizeof *s->regret);
+    s->score = cs_arena_alloc(t->arena, most * sizeof *s->score);
+    if (s->runs == NULL || s->seed == NULL || s->regret == NULL || s->score == NULL)
         return cs_fail(err, CS_ENOMEM, "comparison");
-    for (uint64_t seed = 1; seed <= t->suite->seeds; seed++) {
+    for (uint64_t seed = 1; seed <= most; seed++) {
         const search__record *r =
             search__records_find(t->records, p->label, t->agents[a], seed, t->suite->evaluations);
         if (r == NULL)
             continue;
         s->runs[s->n] = r;
-        s->regret[s->n++] = regret_at(r, t->optimum, t->suite->evaluations);
+        s->seed[s->n] = seed;
+        s->regret[s->n] = regret_at(t, r, t->suite->evaluations);
+        s->score[s->n] = within > 0.0 ? evaluations_to(r, t->optimum, within) : s->regret[s->n];
+        s->n++;
     }
     return CS_OK;
 }
 
-static cs_status table_of(tables *t, size_t index, bool maximize, cs_error *err)
+static cs_status table_of(search__tables *t, size_t index, bool maximize, cs_error *err)
 {
     cs_status status = CS_OK;
     search_compare_row *rows = t->out->rows + index * t->n_agents;
+    search_compare_problem *p = &t->out->problems[index];
 
-    t->out->problems[index].label = cs_arena_strdup(t->arena, t->suite->problems[index].label);
-    if (t->out->problems[index].label == NULL)
+    p->label = cs_arena_strdup(t->arena, t->suite->problems[index].label);
+    if (p->label == NULL)
         return cs_fail(err, CS_ENOMEM, "comparison");
     find_reference(t, index, maximize);
     for (size_t a = 0; a < t->n_agents; a++)
         CS_TRY(collect(t, index, a, err));
     for (size_t a = 0; a < t->n_agents; a++) {
         rows[a].problem = index;
-        fill_row(t, a, &rows[a]);
+        fill_row(t, p, a, &rows[a]);
     }
-    test_against_best(t, rows);
+    test_against_best(t, samples_of(t, index), rows);
 done:
     return status;
 }
 
 /* Labels of the suite's agents, then those that other programs wrote with the same budget. */
-static cs_status list_agents(tables *t, cs_error *err)
+static cs_status list_agents(search__tables *t, cs_error *err)
 {
-    enum { MOST = 256 };
-
-    t->agents = cs_arena_alloc(t->arena, MOST * sizeof *t->agents);
+    t->agents = cs_arena_alloc(t->arena, MOST_LABELS * sizeof *t->agents);
     if (t->agents == NULL)
         return cs_fail(err, CS_ENOMEM, "comparison");
     for (size_t a = 0; a < t->suite->n_agents; a++)
         t->agents[t->n_agents++] = cs_arena_strdup(t->arena, t->suite->agents[a].label);
     for (size_t i = 0; i < t->records->n; i++) {
         const search__record *r = &t->records->list[i];
-        bool listed = r->evaluations != t->suite->evaluations || !isnan(r->share_1);
+        bool listed =
+            r->evaluations != t->suite->evaluations || !isnan(r->share_1) || !isnan(r->optimum);
         for (size_t a = 0; a < t->n_agents && !listed; a++)
             listed = t->agents[a] == NULL || strcmp(t->agents[a], r->agent) == 0;
-        if (!listed && t->n_agents < MOST)
+        if (!listed && t->n_agents < MOST_LABELS)
             t->agents[t->n_agents++] = cs_arena_strdup(t->arena, r->agent);
     }
     for (size_t a = 0; a < t->n_agents; a++)
@@ -269,16 +301,17 @@ cs_status search__compare_tables(const search__suite *suite, const search__recor
                                  const bool *maximize, search_compare_result *out, cs_error *err)
 {
     cs_status status = CS_OK;
-    tables t = {.suite = suite, .records = records, .out = out, .arena = cs_arena_create(0)};
+    search__tables t = {
+        .suite = suite, .records = records, .out = out, .arena = cs_arena_create(0)};
 
     if (t.arena == NULL)
         return cs_fail(err, CS_ENOMEM, "comparison");
     out->storage = t.arena;
     CS_TRY(list_agents(&t, err));
     t.rng = cs_rng_create(1, 0, 0);
-    t.work = cs_arena_alloc(t.arena, (3 * suite->seeds + DRAWS) * sizeof *t.work);
-    t.samples = cs_arena_alloc(t.arena, t.n_agents * sizeof *t.samples);
+    t.work = cs_arena_alloc(t.arena, (3 * suite->seeds + MOST_LABELS + DRAWS) * sizeof *t.work);
     out->n_rows = suite->n_problems * t.n_agents;
+    t.samples = cs_arena_alloc(t.arena, out->n_rows * sizeof *t.samples);
     out->rows = calloc(out->n_rows, sizeof *out->rows);
     if (t.rng == NULL || t.work == NULL || t.samples == NULL || out->rows == NULL) {
         status = cs_fail(err, CS_ENOMEM, "comparison");
@@ -286,6 +319,8 @@ cs_status search__compare_tables(const search__suite *suite, const search__recor
     }
     for (size_t i = 0; i < suite->n_problems; i++)
         CS_TRY(table_of(&t, i, maximize[i], err));
+    CS_TRY(search__compare_pairs(&t, err));
+    CS_TRY(search__compare_lottery(&t, err));
 done:
     cs_rng_destroy(t.rng);
     return status;

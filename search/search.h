@@ -232,13 +232,19 @@ typedef struct {
     const char *label;
     double optimum;       /* value of its objective that regret refers to */
     const char *kind;     /* "exhaustive", "stated", or "best_known" (over all runs of the suite) */
+    size_t references;    /* best_known: long runs made first, */
+    size_t agreeing;      /* and those of them that end there (to 1e-9) */
     double share_1;       /* share of uniform designs within 1 % of it, NAN when unknown */
-    double random_median; /* log 2 / share_1: uniform draws to within 1 % */
+    uint64_t draws, hits; /* where the share is estimated: draws, and those within 1 % */
+    double random_median; /* log 2 / share_1: uniform draws to within 1 %; INFINITY without a hit */
+    double random_least;  /* lower end of its 95 % interval; random_median when it is counted */
     char valid_points[40];
 } search_compare_problem;
 
 /* One agent on one problem.  Regret r = |best / optimum - 1|; infinite before the first feasible
- * design.  Medians and quartiles over the seeds; NAN where a checkpoint is beyond the budget. */
+ * design.  Medians and quartiles over the seeds; NAN where a checkpoint is beyond the budget.  In a
+ * suite whose runs stop near the optimum, regrets below that are not told apart, and evaluations to
+ * there are ranked and tested instead. */
 typedef struct {
     size_t problem; /* index */
     const char *agent;
@@ -249,6 +255,7 @@ typedef struct {
     double success_1, success_5; /* share of runs that reach 1 % and 5 % */
     double ert_1, ert_5;         /* evaluations of all runs over successes (INFINITY: none) */
     double median_1, median_5;   /* evaluations to target, unreached counts as infinite */
+    double speedup;              /* uniform's median (or its least, without a hit) over median_1 */
     double area;                 /* anytime: mean over log-spaced budgets of log regret, 0..1 */
     double rank;                 /* mean rank by final regret among agents, ties averaged */
     double p;                    /* Wilcoxon signed rank against the best agent, Holm */
@@ -257,12 +264,37 @@ typedef struct {
     double agent_s_per_proposal; /* time inside the agent */
 } search_compare_row;
 
+/* Two agents on one problem, over the seeds that both ran. */
+typedef struct {
+    size_t problem;
+    const char *first, *second;
+    size_t n, wins, ties; /* seeds; those where the first is better, or as good */
+    double median[2];     /* of what is tested: final regret, or evaluations to target */
+    double p, holm;       /* Wilcoxon signed rank; adjusted over the pair's problems */
+    bool better, worse;   /* first than second: p < 0.01 */
+} search_compare_pair;
+
+/* Random settings of an agent's parameters on one problem: medians of final regret. */
+typedef struct {
+    size_t problem, configs;
+    const char *agent;
+    double own;                 /* of the agent with its defaults, NAN when it did not run */
+    double best, median, worst; /* of the settings */
+    double as_good;             /* share of the settings no worse than the defaults */
+    double ert_own, ert_median; /* ERT to 1 % of the defaults, median ERT of the settings */
+} search_compare_lottery;
+
 typedef struct {
     char *name;
+    double stop_within; /* of the suite; 0: none */
     search_compare_problem *problems;
     size_t n_problems;
     search_compare_row *rows; /* by problem, then agent in the suite's order */
     size_t n_rows;
+    search_compare_pair *pairs; /* by pair of the suite, then problem */
+    size_t n_pairs;
+    search_compare_lottery *lottery; /* by problem, then agent */
+    size_t n_lottery;
     uint64_t runs_done, runs_kept; /* done now, taken from an earlier call */
     void *storage;
 } search_compare_result;

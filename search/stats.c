@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Order statistics and tests: Wilcoxon (Biometrics Bulletin 1(6), 1945), Holm (Scand. J. Statistics
- * 6, 1979), Vargha and Delaney (JEBS 25(2), 2000), percentile bootstrap (Efron, 1979). */
+ * 6, 1979), Vargha and Delaney (JEBS 25(2), 2000), percentile bootstrap (Efron, 1979), binomial
+ * interval (Clopper and Pearson, Biometrika 26(4), 1934). */
 #include "search/stats.h"
 
 #include <math.h>
@@ -105,31 +106,50 @@ static int by_magnitude(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double search__wilcoxon(const double *a, const double *b, size_t n, double *work)
+/* Signed ranks of paired values: differences that count, rank sums, ties. */
+typedef struct {
+    size_t m;
+    double positive, total, ties;
+} ranks;
+
+static ranks signed_ranks(const double *a, const double *b, size_t n, double *work)
 {
-    double *d = work, *size = work + n, *sign = work + 2 * n, ties;
-    size_t m = 0;
+    double *d = work, *size = work + n, *sign = work + 2 * n;
+    ranks r = {0};
 
     for (size_t i = 0; i < n; i++) {
-        d[m] = difference(a[i], b[i]);
-        m += d[m] != 0.0;
+        d[r.m] = difference(a[i], b[i]);
+        r.m += d[r.m] != 0.0;
     }
-    if (m == 0)
-        return 1.0;
-    qsort(d, m, sizeof *d, by_magnitude);
-    for (size_t i = 0; i < m; i++) {
+    qsort(d, r.m, sizeof *d, by_magnitude);
+    for (size_t i = 0; i < r.m; i++) {
         size[i] = fabs(d[i]);
         sign[i] = d[i];
     }
-    const double positive = positive_ranks(size, sign, m, &ties);
-    const double total = (double)m * ((double)m + 1.0) / 2.0;
-    const double w = fmin(positive, total - positive);
-    if (m <= EXACT && ties == 0.0)
-        return fmin(1.0, 2.0 * exact_tail(m, (size_t)w));
-    const double variance =
-        (double)m * ((double)m + 1.0) * (2.0 * (double)m + 1.0) / 24.0 - ties / 48.0;
-    const double z = (w - total / 2.0 + 0.5) / sqrt(variance);
+    r.positive = positive_ranks(size, sign, r.m, &r.ties);
+    r.total = (double)r.m * ((double)r.m + 1.0) / 2.0;
+    return r;
+}
+
+double search__wilcoxon(const double *a, const double *b, size_t n, double *work)
+{
+    const ranks r = signed_ranks(a, b, n, work);
+    const double m = (double)r.m, w = fmin(r.positive, r.total - r.positive);
+
+    if (r.m == 0)
+        return 1.0;
+    if (r.m <= EXACT && r.ties == 0.0)
+        return fmin(1.0, 2.0 * exact_tail(r.m, (size_t)w));
+    const double variance = m * (m + 1.0) * (2.0 * m + 1.0) / 24.0 - r.ties / 48.0;
+    const double z = (w - r.total / 2.0 + 0.5) / sqrt(variance);
     return fmin(1.0, erfc(-z / sqrt(2.0)));
+}
+
+int search__wilcoxon_order(const double *a, const double *b, size_t n, double *work)
+{
+    const ranks r = signed_ranks(a, b, n, work);
+
+    return (2.0 * r.positive > r.total) - (2.0 * r.positive < r.total);
 }
 
 void search__holm(double *p, size_t n)
@@ -150,6 +170,37 @@ void search__holm(double *p, size_t n)
         done[least] = true;
     }
     free(done);
+}
+
+/* Chance of at most `hits` successes in n draws of chance p, 0 < p < 1. */
+static double binomial_tail(uint64_t hits, uint64_t n, double p)
+{
+    const double of = (double)n;
+    double sum = 0.0;
+
+    for (uint64_t k = 0; k <= hits; k++) {
+        const double x = (double)k;
+        sum += exp(lgamma(of + 1) - lgamma(x + 1) - lgamma(of - x + 1) + x * log(p) +
+                   (of - x) * log1p(-p));
+    }
+    return sum;
+}
+
+double search__binomial_most(uint64_t hits, uint64_t n, double tail)
+{
+    enum { HALVINGS = 200 };
+    double low = n > 0 ? (double)hits / (double)n : 1.0, high = 1.0;
+
+    for (int i = 0; i < HALVINGS && hits < n; i++) {
+        const double middle = (low + high) / 2.0;
+        if (middle <= low || middle >= high)
+            break;
+        if (binomial_tail(hits, n, middle) > tail)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
 }
 
 double search__a12(const double *a, const double *b, size_t n)

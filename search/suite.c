@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_AGENTS = 64, MOST_PROBLEMS = 256 };
+enum { MOST_AGENTS = 64, MOST_PROBLEMS = 256, MOST_PAIRS = 64, MOST_SEEDS = 1000 };
+#define MOST_EVALUATIONS 100000000
 
-static const char *const root_keys[] = {"suite",  "name",     "evaluations", "seeds",
-                                        "agents", "problems", "lottery"};
+static const char *const root_keys[] = {"suite",     "name",     "evaluations", "seeds",
+                                        "agents",    "problems", "lottery",     "stop_within",
+                                        "reference", "uniform",  "pairs"};
 static const char *const lottery_keys[] = {"agents", "configs"};
+static const char *const reference_keys[] = {"agents", "evaluations", "seeds"};
 static const char *const agent_keys[] = {"name", "label", "params"};
 static const char *const problem_keys[] = {"psa", "label", "objective", "stacks", "fix", "optimum"};
 
@@ -91,9 +94,26 @@ static cs_status read_agent(search__suite *s, const cs_node *node, search__suite
     out->label = text;
     if (cs_node_get(node, "label") != NULL)
         CS_TRY(cs_node_string(s->doc, cs_node_get(node, "label"), &out->label, err));
-    for (const search__suite_agent *a = s->agents; a < out; a++)
-        if (strcmp(a->label, out->label) == 0)
-            return cs_doc_fail(s->doc, node, err, "two agents are labelled \"%s\"", a->label);
+    if (strcmp(out->label, SEARCH__EXHAUSTIVE_LABEL) == 0 ||
+        strcmp(out->label, SEARCH__UNIFORM_LABEL) == 0)
+        status = cs_doc_fail(s->doc, node, err, "the label \"%s\" is taken", out->label);
+done:
+    return status;
+}
+
+/* Agents of a list, each labelled differently. */
+static cs_status read_agents(search__suite *s, const cs_node *list, search__suite_agent *out,
+                             size_t *n, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    for (*n = 0; *n < list->n; ++*n) {
+        CS_TRY(read_agent(s, list->item[*n], &out[*n], err));
+        for (size_t a = 0; a < *n; a++)
+            if (strcmp(out[a].label, out[*n].label) == 0)
+                return cs_doc_fail(s->doc, list->item[*n], err, "two agents are labelled \"%s\"",
+                                   out[a].label);
+    }
 done:
     return status;
 }
@@ -229,15 +249,112 @@ done:
     return status;
 }
 
-static cs_status require_list(search__suite *s, const char *key, size_t most, const cs_node **list,
-                              cs_error *err)
+static cs_status require_list(search__suite *s, const cs_node *map, const char *key, size_t most,
+                              const cs_node **list, cs_error *err)
 {
     cs_status status = CS_OK;
 
-    CS_TRY(cs_node_require(s->doc, cs_doc_root(s->doc), key, list, err));
+    CS_TRY(cs_node_require(s->doc, map, key, list, err));
     CS_TRY(cs_node_expect(s->doc, *list, CS_DOC_LIST, err));
     if ((*list)->n == 0 || (*list)->n > most)
         status = cs_doc_fail(s->doc, *list, err, "expected 1 to %zu entries", most);
+done:
+    return status;
+}
+
+static cs_status require_count(search__suite *s, const cs_node *map, const char *key, int64_t most,
+                               uint64_t *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *node;
+    int64_t number;
+
+    CS_TRY(cs_node_require(s->doc, map, key, &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, most, &number, err));
+    *out = (uint64_t)number;
+done:
+    return status;
+}
+
+/* ---- what a suite may have besides ---- */
+
+static cs_status read_reference(search__suite *s, const cs_node *map, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *agents;
+
+    if (map == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_expect(s->doc, map, CS_DOC_MAP, err));
+    CS_TRY(cs_node_check_keys(s->doc, map, reference_keys, CS_COUNT(reference_keys), err));
+    CS_TRY(require_list(s, map, "agents", MOST_AGENTS, &agents, err));
+    CS_TRY(require_count(s, map, "evaluations", MOST_EVALUATIONS, &s->reference_evaluations, err));
+    CS_TRY(require_count(s, map, "seeds", MOST_SEEDS, &s->reference_seeds, err));
+    if (s->reference_evaluations <= s->evaluations)
+        return cs_doc_fail(s->doc, map, err, "reference runs must be longer than the others");
+    s->references = cs_arena_alloc(s->arena, agents->n * sizeof *s->references);
+    if (s->references == NULL)
+        return no_memory(err);
+    CS_TRY(read_agents(s, agents, s->references, &s->n_references, err));
+done:
+    return status;
+}
+
+static cs_status read_pairs(search__suite *s, const cs_node *list, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const char **name;
+    size_t n;
+
+    if (list == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_expect(s->doc, list, CS_DOC_LIST, err));
+    if (list->n > MOST_PAIRS)
+        return cs_doc_fail(s->doc, list, err, "more than %d pairs", MOST_PAIRS);
+    s->pairs = cs_arena_alloc(s->arena, (list->n + 1) * sizeof *s->pairs);
+    if (s->pairs == NULL)
+        return no_memory(err);
+    for (; s->n_pairs < list->n; s->n_pairs++) {
+        const cs_node *pair = list->item[s->n_pairs];
+        CS_TRY(read_texts(s, pair, &name, &n, err));
+        if (n != 2 || strcmp(name[0], name[1]) == 0)
+            return cs_doc_fail(s->doc, pair, err, "expected two different agents");
+        s->pairs[s->n_pairs] = (search__suite_pair){name[0], name[1]};
+    }
+done:
+    return status;
+}
+
+/* A run can only stop near an optimum that is known before. */
+static cs_status read_stop(search__suite *s, const cs_node *node, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    if (node == NULL)
+        return CS_OK;
+    CS_TRY(cs_node_real(s->doc, node, &s->stop_within, err));
+    if (!(s->stop_within > 0.0 && s->stop_within < 1.0))
+        return cs_doc_fail(s->doc, node, err, "expected a regret between 0 and 1");
+    for (size_t i = 0; i < s->n_problems; i++)
+        if (s->problems[i].optimum == SEARCH__BEST_KNOWN && s->n_references == 0)
+            return cs_doc_fail(s->doc, node, err,
+                               "\"%s\" has no optimum to stop at: state one, ask for an exhaustive "
+                               "search, or give reference runs",
+                               s->problems[i].label);
+done:
+    return status;
+}
+
+static cs_status read_options(search__suite *s, const cs_node *root, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(read_lottery(s, cs_node_get(root, "lottery"), MOST_AGENTS, err));
+    CS_TRY(read_reference(s, cs_node_get(root, "reference"), err));
+    CS_TRY(read_pairs(s, cs_node_get(root, "pairs"), err));
+    CS_TRY(read_stop(s, cs_node_get(root, "stop_within"), err));
+    if (cs_node_get(root, "uniform") != NULL)
+        CS_TRY(require_count(s, root, "uniform", MOST_EVALUATIONS, &s->uniform_draws, err));
 done:
     return status;
 }
@@ -246,31 +363,26 @@ static cs_status read_suite(search__suite *s, cs_error *err)
 {
     cs_status status = CS_OK;
     const cs_node *root = cs_doc_root(s->doc), *node, *agents, *problems;
-    int64_t number;
+    uint64_t version;
 
     CS_TRY(cs_node_expect(s->doc, root, CS_DOC_MAP, err));
     CS_TRY(cs_node_check_keys(s->doc, root, root_keys, CS_COUNT(root_keys), err));
-    CS_TRY(cs_node_require(s->doc, root, "suite", &node, err));
-    CS_TRY(cs_node_int(s->doc, node, 1, 1, &number, err));
+    CS_TRY(require_count(s, root, "suite", 1, &version, err));
     CS_TRY(cs_node_require(s->doc, root, "name", &node, err));
     CS_TRY(cs_node_string(s->doc, node, &s->name, err));
-    CS_TRY(cs_node_require(s->doc, root, "evaluations", &node, err));
-    CS_TRY(cs_node_int(s->doc, node, 1, 100000000, &number, err));
-    s->evaluations = (uint64_t)number;
-    CS_TRY(cs_node_require(s->doc, root, "seeds", &node, err));
-    CS_TRY(cs_node_int(s->doc, node, 1, 1000, &number, err));
-    s->seeds = (uint64_t)number;
-    CS_TRY(require_list(s, "agents", MOST_AGENTS, &agents, err));
-    CS_TRY(require_list(s, "problems", MOST_PROBLEMS, &problems, err));
+    CS_TRY(require_count(s, root, "evaluations", MOST_EVALUATIONS, &s->evaluations, err));
+    CS_TRY(require_count(s, root, "seeds", MOST_SEEDS, &s->seeds, err));
+    CS_TRY(require_list(s, root, "agents", MOST_AGENTS, &agents, err));
+    CS_TRY(require_list(s, root, "problems", MOST_PROBLEMS, &problems, err));
     s->agents = cs_arena_alloc(s->arena, MOST_AGENTS * sizeof *s->agents);
     s->problems = cs_arena_alloc(s->arena, problems->n * sizeof *s->problems);
     if (s->agents == NULL || s->problems == NULL)
         return no_memory(err);
-    for (; s->n_agents < agents->n; s->n_agents++)
-        CS_TRY(read_agent(s, agents->item[s->n_agents], &s->agents[s->n_agents], err));
-    CS_TRY(read_lottery(s, cs_node_get(root, "lottery"), MOST_AGENTS, err));
+    CS_TRY(read_agents(s, agents, s->agents, &s->n_agents, err));
+    s->n_listed = s->n_agents;
     for (; s->n_problems < problems->n; s->n_problems++)
         CS_TRY(read_problem(s, problems->item[s->n_problems], &s->problems[s->n_problems], err));
+    CS_TRY(read_options(s, root, err));
 done:
     return status;
 }

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * One run of a comparison: an agent's, every design, or uniform draws. */
+#include "search/compare.h"
+#include "search/search_private.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Share of designs near the optimum: how near, draws at once, and hits that are enough. */
+#define NEAR 0.01
+enum { CHUNK = 4096, ENOUGH = 100 };
+
+/* Follows one run. */
+typedef struct {
+    const search__task *task;
+    search__record record;
+    bool maximize, failed;
+    volatile int stop; /* the caller's signal, or 1 when the run is near enough */
+    /* Exhaustive runs keep every feasible value to count those near the optimum. */
+    bool keeps;
+    double *values;
+    size_t n_values, capacity;
+} follower;
+
+static void keep_value(follower *f, double value)
+{
+    double *values = cs_room(f->values, &f->capacity, f->n_values + 1, sizeof *values);
+
+    if (values == NULL) {
+        f->failed = true;
+        return;
+    }
+    f->values = values;
+    f->values[f->n_values++] = value;
+}
+
+static bool better(const follower *f, double value)
+{
+    const search__record *r = &f->record;
+
+    return r->n == 0 || (f->maximize ? value > r->value[r->n - 1] : value < r->value[r->n - 1]);
+}
+
+static void follow(void *context, const search_trial *trial)
+{
+    follower *f = context;
+    const search__task *task = f->task;
+    const double value = trial->objective[0];
+
+    if (task->stop != NULL && *task->stop != 0)
+        f->stop = *task->stop;
+    if (trial->status != SEARCH_FEASIBLE || f->record.stopped)
+        return;
+    if (f->keeps)
+        keep_value(f, value);
+    if (!better(f, value))
+        return;
+    if (search__record_improve(&f->record, trial->id, value) != CS_OK)
+        f->failed = true;
+    if (task->stop_within > 0.0 &&
+        search__near(value, task->optimum, task->stop_within, f->maximize)) {
+        f->record.stopped = true;
+        f->stop = 1;
+    }
+}
+
+static follower start(const search__task *task)
+{
+    const search_problem *p = task->problem;
+
+    return (follower){.task = task,
+                      .maximize = psa_schema_objective_maximize(p->schema, p->objective[0]),
+                      .record = {.seed = task->seed, .share_1 = NAN, .optimum = NAN}};
+}
+
+/* Hands over the finished record. */
+static cs_status finish(follower *f, const char *agent_, search__record *out)
+{
+    f->record.problem = strdup(f->task->label);
+    f->record.agent = strdup(agent_);
+    if (f->record.problem == NULL || f->record.agent == NULL || f->failed)
+        return CS_ENOMEM;
+    *out = f->record;
+    f->record = (search__record){0};
+    return CS_OK;
+}
+
+static cs_status run(follower *f, const search__suite_agent *who, uint64_t evaluations,
+                     search_outcome *out)
+{
+    const search__task *task = f->task;
+    const search_options options = {.agent = who->type,
+                                    .params = who->params,
+                                    .n_params = who->n_params,
+                                    .evaluations = evaluations,
+                                    .seed = task->seed,
+                                    .jobs = task->jobs,
+                                    .stop = &f->stop,
+                                    .on_trial = follow,
+                                    .progress_context = f};
+    cs_status status = CS_OK;
+
+    if (task->stop != NULL)
+        f->stop = *task->stop;
+    CS_TRY(search_run(task->problem, &options, out, NULL));
+    if (out->stop == SEARCH_SIGNAL && !f->record.stopped)
+        status = CS_ESTOPPED;
+    f->record.proposals = out->proposals;
+    f->record.agent_s = out->agent_s;
+done:
+    return status;
+}
+
+cs_status search__task_run(const search__task *task, search__record *out)
+{
+    cs_status status = CS_OK;
+    search_outcome outcome = {0};
+    follower f = start(task);
+
+    f.record.evaluations = task->evaluations;
+    CS_TRY(run(&f, task->who, task->evaluations, &outcome));
+    CS_TRY(finish(&f, task->who->label, out));
+done:
+    search__record_fini(&f.record);
+    search_outcome_fini(&outcome);
+    return status;
+}
+
+cs_status search__task_exhaustive(const search__task *task, search__record *out)
+{
+    cs_status status = CS_OK;
+    search__suite_agent who = {.label = SEARCH__EXHAUSTIVE_LABEL};
+    search_outcome outcome = {0};
+    follower f = start(task);
+    size_t near = 0;
+
+    f.keeps = true;
+    f.record.seed = 0;
+    CS_TRY(agent_find("exhaustive", &who.type, NULL));
+    CS_TRY(run(&f, &who, UINT64_MAX / 400, &outcome));
+    for (size_t i = 0; i < f.n_values; i++)
+        near += search__near(f.values[i], f.record.value[f.record.n - 1], NEAR, f.maximize);
+    f.record.evaluations = outcome.unique;
+    f.record.share_1 = outcome.unique > 0 ? (double)near / (double)outcome.unique : NAN;
+    CS_TRY(finish(&f, who.label, out));
+done:
+    search__record_fini(&f.record);
+    free(f.values);
+    search_outcome_fini(&outcome);
+    return status;
+}
+
+/* ---- uniform draws ---- */
+
+typedef struct {
+    const search_problem *problem;
+    cs_rng *rng;
+    sim_scratch **scratch; /* jobs */
+    int jobs;
+    size_t n_vars;
+    int32_t *points; /* CHUNK x n_vars */
+    double *value;   /* CHUNK; NAN: not feasible */
+} sampler;
+
+static void sampler_fini(sampler *s)
+{
+    for (int i = 0; s->scratch != NULL && i < s->jobs; i++)
+        sim_scratch_destroy(s->scratch[i]);
+    free(s->scratch);
+    free(s->points);
+    free(s->value);
+    cs_rng_destroy(s->rng);
+}
+
+static cs_status sampler_init(sampler *s, const search__task *task)
+{
+    *s = (sampler){.problem = task->problem,
+                   .jobs = task->jobs,
+                   .n_vars = psa_space_n_vars(task->problem->space),
+                   .rng = cs_rng_create(task->seed, CHUNK, 0),
+                   .scratch = calloc((size_t)task->jobs, sizeof(sim_scratch *)),
+                   .value = calloc(CHUNK, sizeof(double))};
+    s->points = calloc(CHUNK * s->n_vars + 1, sizeof *s->points);
+    if (s->rng == NULL || s->scratch == NULL || s->value == NULL || s->points == NULL)
+        return CS_ENOMEM;
+    for (int i = 0; i < s->jobs; i++)
+        if ((s->scratch[i] = sim_scratch_create(task->problem->model)) == NULL)
+            return CS_ENOMEM;
+    return CS_OK;
+}
+
+static cs_status draw(sampler *s, size_t n)
+{
+    cs_status status = CS_OK;
+    bool failed = false;
+
+    for (size_t i = 0; i < n; i++)
+        CS_TRY(psa_space_sample(s->problem->space, s->rng, s->points + i * s->n_vars));
+#pragma omp parallel for schedule(dynamic) default(none) shared(s, n) num_threads(s->jobs)         \
+    reduction(||                                                                                   \
+              : failed)
+    for (size_t i = 0; i < n; i++) {
+        search_trial trial = {.id = 1};
+        failed = search_evaluate(s->problem, s->points + i * s->n_vars,
+                                 s->scratch[omp_get_thread_num()], &trial) != CS_OK ||
+                 failed;
+        s->value[i] = trial.status == SEARCH_FEASIBLE ? trial.objective[0] : NAN;
+    }
+    status = failed ? CS_ENOMEM : CS_OK;
+done:
+    return status;
+}
+
+/* Takes up `n` drawn values in order. */
+static void count_hits(follower *f, const sampler *s, size_t n)
+{
+    search__record *r = &f->record;
+
+    for (size_t i = 0; i < n; i++) {
+        r->evaluations++;
+        if (isnan(s->value[i]))
+            continue;
+        if (better(f, s->value[i]) &&
+            search__record_improve(r, r->evaluations, s->value[i]) != CS_OK)
+            f->failed = true;
+        r->hits += search__near(s->value[i], r->optimum, NEAR, f->maximize);
+    }
+}
+
+cs_status search__task_uniform(const search__task *task, search__record *out)
+{
+    cs_status status = CS_OK;
+    follower f = start(task);
+    sampler s;
+
+    f.record.optimum = task->optimum;
+    CS_TRY(sampler_init(&s, task));
+    while (f.record.evaluations < task->evaluations && f.record.hits < ENOUGH) {
+        const uint64_t left = task->evaluations - f.record.evaluations;
+        const size_t n = left < CHUNK ? (size_t)left : CHUNK;
+        if (task->stop != NULL && *task->stop != 0) {
+            status = CS_ESTOPPED;
+            goto done;
+        }
+        CS_TRY(draw(&s, n));
+        count_hits(&f, &s, n);
+    }
+    CS_TRY(finish(&f, SEARCH__UNIFORM_LABEL, out));
+done:
+    search__record_fini(&f.record);
+    sampler_fini(&s);
+    return status;
+}
