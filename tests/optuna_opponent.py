@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Optuna's samplers on the problems of a suite, through `cosmic-search serve`.
 
-Appends one JSON line a run to the file that `cosmic-search compare --runs` reads, so that Optuna's
-samplers stand in the same tables.  Optuna gets the same encoded space as our agents: whole numbers for
-ordered variables, categories for the rest; what breaks a constraint is repaired by the environment.
-A design proposed again is told again and costs nothing.
+Appends one JSON line a run to the file that `cosmic-search compare --resume` reads, so that Optuna's
+samplers stand in the same tables.  Optuna is treated well: it gets the encoded space of our own agents,
+whole numbers for ordered variables and categories for the rest; what breaks a constraint is repaired
+by the environment, so that every proposal is a valid design; a design that does not fit in memory
+costs an evaluation and its excess is told as a constraint (constraints_func); a design proposed again
+is told again and costs nothing.
 
 Usage: optuna_opponent.py PROGRAM SUITE.yaml RUNS.jsonl [SEEDS] [SAMPLER,...]
 Exit status 77 (skipped) when this interpreter has no optuna.
@@ -24,11 +26,23 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-PROPOSALS_PER_EVALUATION = 20
+PROPOSALS_PER_EVALUATION = 2  # a sampler that repeats itself ends here
+
+# Our choices are 0, 1, ...: Optuna need not search its list for the index of each value it has seen.
+optuna.distributions.CategoricalDistribution.to_internal_repr = lambda self, choice: choice
+
+
+def excess(trial):
+    """Constraints of a trial: at most 0 when it holds them."""
+    return [trial.user_attrs["violation"]]
+
 
 SAMPLERS = {
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
-    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=50),
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed, constraints_func=excess),
+    "tpe_multivariate": lambda seed: optuna.samplers.TPESampler(
+        seed=seed, constraints_func=excess, multivariate=True),
+    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(
+        seed=seed, constraints_func=excess, population_size=50),
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
 
@@ -46,7 +60,9 @@ class Environment:
             command += ["--fix", fix]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
-        self.variables = self.call({"cmd": "describe"})["variables"]
+        described = self.call({"cmd": "describe"})
+        self.variables = described["variables"]
+        self.maximize = described["objectives"][0]["maximize"]
 
     def call(self, request):
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -65,13 +81,6 @@ class Environment:
         self.process.wait()
 
 
-def value_of(trial):
-    """Objective of a feasible trial, None otherwise."""
-    if not trial["feasible"]:
-        return None
-    return next(iter(trial["objectives"].values()))
-
-
 def suggest(asked, variable):
     name, size = variable["name"], variable["size"]
     if variable["kind"] == "ordered":
@@ -79,10 +88,11 @@ def suggest(asked, variable):
     return asked.suggest_categorical(name, list(range(size)))
 
 
-def run(environment, sampler, maximize, evaluations):
-    """One run: the improvements found, proposals made, and seconds inside the sampler."""
+def run(environment, sampler, evaluations):
+    """One study: its improvements, proposals, and processor time inside Optuna."""
+    maximize = environment.maximize
     study = optuna.create_study(sampler=sampler, direction="maximize" if maximize else "minimize")
-    trace, spent, proposals, inside = [], 0, 0, 0.0
+    trace, spent, proposals, inside, worst = [], 0, 0, 0.0, 0.0
     while spent < evaluations and proposals < evaluations * PROPOSALS_PER_EVALUATION:
         start = time.process_time()
         asked = study.ask()
@@ -91,20 +101,19 @@ def run(environment, sampler, maximize, evaluations):
         proposals += 1
         trial = environment.evaluate(point)
         spent += not trial.get("cached", False)
-        value = value_of(trial)
-        if value is not None and (not trace or (value > trace[-1][1] if maximize
-                                                else value < trace[-1][1])):
-            trace.append([spent, value])
+        value = next(iter(trial["objectives"].values())) if trial["feasible"] else None
+        if value is not None:
+            worst = min(worst, value) if maximize else max(worst, value)
+            if not trace or (value > trace[-1][1] if maximize else value < trace[-1][1]):
+                trace.append([spent, value])
         start = time.process_time()
-        if value is None:
-            study.tell(asked, state=optuna.trial.TrialState.PRUNED)
-        else:
-            study.tell(asked, value)
+        asked.set_user_attr("violation", 0.0 if value is not None else max(trial["violation"], 1e-9))
+        study.tell(asked, worst if value is None else value)
         inside += time.process_time() - start
     return trace, proposals, inside
 
 
-def main(program, suite_path, runs_path, seeds=None, samplers="tpe,nsga2,random"):
+def main(program, suite_path, runs_path, seeds=None, samplers="tpe,tpe_multivariate,nsga2,random"):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     with open(suite_path, encoding="utf-8") as file:
@@ -113,15 +122,14 @@ def main(program, suite_path, runs_path, seeds=None, samplers="tpe,nsga2,random"
     if os.path.exists(runs_path):
         with open(runs_path, encoding="utf-8") as file:
             done = {(r["problem"], r["agent"], r["seed"]) for r in map(json.loads, file)}
-    for problem in suite["problems"]:
-        psa = os.path.join(os.path.dirname(suite_path), problem["psa"])
-        for name in samplers.split(","):
+    for name in samplers.split(","):
+        for problem in suite["problems"]:
+            psa = os.path.join(os.path.dirname(suite_path), problem["psa"])
             for seed in range(1, int(seeds or suite["seeds"]) + 1):
                 if (problem["label"], "optuna_" + name, seed) in done:
                     continue
                 environment = Environment(program, psa, problem, seed)
-                maximize = environment.call({"cmd": "describe"})["objectives"][0]["maximize"]
-                trace, proposals, inside = run(environment, SAMPLERS[name](seed), maximize,
+                trace, proposals, inside = run(environment, SAMPLERS[name](seed),
                                                suite["evaluations"])
                 environment.close()
                 with open(runs_path, "a", encoding="utf-8") as file:

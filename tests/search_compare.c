@@ -95,6 +95,27 @@ static void test_bootstrap_holds_the_median(void **state)
     cs_rng_destroy(rng);
 }
 
+/* No success in 100 draws: (1 - p)^100 = 0.025 at p = 0.036217.  5 in 100: 0.112835, as tabled. */
+static void test_binomial_limits(void **state)
+{
+    (void)state;
+    assert_close(search__binomial_most(0, 100, 0.025), 1.0 - pow(0.025, 0.01), 1e-9);
+    assert_close(search__binomial_most(5, 100, 0.025), 0.112835, 1e-5);
+    assert_true(search__binomial_most(7, 7, 0.025) == 1.0);
+    assert_true(search__binomial_most(0, 0, 0.025) == 1.0);
+}
+
+static void test_order_of_ranks(void **state)
+{
+    const double zero[3] = {0}, up[] = {1, 2, 3}, odd[] = {-4, 1, 2}; /* ranks -3, 1, 2: neither */
+    double work[9];
+
+    (void)state;
+    assert_int_equal(search__wilcoxon_order(zero, up, 3, work), -1);
+    assert_int_equal(search__wilcoxon_order(up, zero, 3, work), 1);
+    assert_int_equal(search__wilcoxon_order(odd, zero, 3, work), 0);
+}
+
 /* ---- suites ---- */
 
 static void write_text(const char *path, const char *text)
@@ -121,6 +142,14 @@ static void test_bad_suites_are_named(void **state)
         {HEAD "agents: [local]\nproblems: [{psa: a.yaml}, {psa: b/a.yaml}]\n",
          "two problems are labelled"},
         {HEAD "agents: [local]\nproblms: [{psa: a.yaml}]\n", "problems"},
+        {HEAD "agents: [{name: local, label: uniform}]\nproblems: [{psa: a.yaml}]\n", "is taken"},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml}]\nstop_within: 0.01\n",
+         "no optimum to stop at"},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml}]\npairs: [[local, local]]\n",
+         "two different agents"},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml}]\n"
+              "reference: {agents: [local], evaluations: 10, seeds: 1}\n",
+         "must be longer"},
     };
     search__suite suite;
     cs_error err = {""};
@@ -179,22 +208,164 @@ static search_compare_result compare(const char *suite, const char *runs, int jo
     return result;
 }
 
-static const char *small_suite(void)
+/* One small problem; `lines` go to the end of the file. */
+static const char *suite_file(const char *name, const char *optimum, const char *lines)
 {
-    static char text[4096];
-    char here[2048];
-    const char *path = fx_path("small.yaml");
+    char text[4096], here[2048];
+    const char *path = fx_path(name);
 
     assert_non_null(getcwd(here, sizeof here));
     (void)snprintf(text, sizeof text,
-                   "suite: 1\nname: small\nevaluations: 40\nseeds: 4\n"
-                   "agents: [random, local, {name: local, label: kick-2, params: {kick: 2}}]\n"
-                   "problems:\n  - psa: %s/" FX_PSA "\n    label: tiny\n    objective: latency\n"
-                   "    fix: [workload.pp=1, workload.sp=1, workload.micro_batch=1, "
-                   "\"placement=tp sp ep dp pp\"]\n    optimum: exhaustive\n",
-                   here);
+                   "suite: 1\nname: small\nproblems:\n  - psa: %s/" FX_PSA "\n    label: tiny\n"
+                   "    objective: latency\n    fix: [workload.pp=1, workload.sp=1, "
+                   "workload.micro_batch=1, \"placement=tp sp ep dp pp\"]\n    optimum: %s\n%s",
+                   here, optimum, lines);
     write_text(path, text);
     return path;
+}
+
+static const char *small_suite(void)
+{
+    return suite_file("small.yaml", "exhaustive",
+                      "evaluations: 40\nseeds: 4\n"
+                      "agents: [random, local, {name: local, label: kick-2, params: {kick: 2}}]\n");
+}
+
+/* Both files hold the same runs, apart from the time inside the agents. */
+static void assert_same_runs(const char *a, const char *b)
+{
+    char command[2000];
+
+    (void)snprintf(command, sizeof command,
+                   "sed 's/\"agent_s\":[^,]*,//' %s > %s.a; sed 's/\"agent_s\":[^,]*,//' %s | "
+                   "cmp - %s.a",
+                   a, a, b, a);
+    assert_int_equal(system(command), 0);
+}
+
+/* Runs stop at the first value within 5 %; what is tested is evaluations to there.  A run said to
+ * have stopped that is not that near is made again. */
+static void test_runs_stop_near_the_optimum(void **state)
+{
+    const char *suite = suite_file("stop.yaml", "exhaustive",
+                                   "evaluations: 400\nseeds: 4\nstop_within: 0.05\n"
+                                   "agents: [random, local]\npairs: [[local, random]]\n");
+    const char *runs = fx_path("stop.jsonl"), *two = fx_path("stop2.jsonl");
+    search__records records = {0};
+    cs_error err = {""};
+
+    (void)state;
+    search_compare_result a = compare(suite, runs, 1);
+    const double optimum = a.problems[0].optimum;
+    assert_int_equal(a.runs_done, 8);
+    assert_true(a.rows[1].success_5 == 1.0 && a.rows[1].final == 0.05);
+    assert_int_equal(a.n_pairs, 1);
+    assert_true(a.pairs[0].median[0] == a.rows[1].median_5);
+    search_compare_fini(&a);
+    assert_int_equal(search__records_read(runs, &records, &err), CS_OK);
+    for (size_t i = 1; i < records.n; i++) { /* the first is the enumeration */
+        const search__record *r = &records.list[i];
+        if (!r->stopped)
+            continue;
+        assert_true(fabs(r->value[r->n - 1] / optimum - 1.0) <= 0.05);
+        assert_true(r->n == 1 || fabs(r->value[r->n - 2] / optimum - 1.0) > 0.05);
+    }
+    search__records_fini(&records);
+    a = compare(suite, two, 2);
+    search_compare_fini(&a);
+    assert_same_runs(runs, two);
+
+    FILE *file = fopen(runs, "a");
+    assert_non_null(file);
+    (void)fprintf(file,
+                  "{\"problem\":\"tiny\",\"agent\":\"local\",\"seed\":1,\"evaluations\":400,"
+                  "\"stopped\":true,\"trace\":[[3,%.17g]]}\n",
+                  1.06 * optimum);
+    assert_int_equal(fclose(file), 0);
+    a = compare(suite, runs, 1);
+    assert_int_equal(a.runs_done, 1);
+    assert_int_equal(a.runs_kept, 7);
+    search_compare_fini(&a);
+}
+
+/* Draws estimate the share that enumeration counts: n draws differ from it by few standard
+ * deviations sqrt(s (1 - s) / n), and more than 100 hits are not waited for. */
+static void test_uniform_draws_estimate_the_share(void **state)
+{
+    const char *lines = "evaluations: 10\nseeds: 1\nagents: [random]\nuniform: 100000\n";
+    char number[40];
+
+    (void)state;
+    search_compare_result a =
+        compare(suite_file("exact.yaml", "exhaustive", lines), fx_path("exact.jsonl"), 1);
+    const double share = a.problems[0].share_1;
+    assert_int_equal(a.problems[0].draws, 0);
+    (void)snprintf(number, sizeof number, "%.17g", a.problems[0].optimum);
+    search_compare_fini(&a);
+    const char *suite = suite_file("drawn.yaml", number, lines);
+    a = compare(suite, fx_path("drawn.jsonl"), 1);
+    const search_compare_problem *p = &a.problems[0];
+    const double n = (double)p->draws;
+    assert_string_equal(p->kind, "stated");
+    assert_true(p->draws > 0 && p->hits >= 100 && p->draws % 4096 == 0);
+    assert_true(fabs(p->share_1 - share) < 5.0 * sqrt(share * (1.0 - share) / n));
+    assert_true(p->random_least < p->random_median);
+    search_compare_fini(&a);
+    a = compare(suite, fx_path("drawn2.jsonl"), 2);
+    search_compare_fini(&a);
+    assert_same_runs(fx_path("drawn.jsonl"), fx_path("drawn2.jsonl"));
+}
+
+/* Runs of other programs, worked out: alpha reaches the optimum, beta ends 1 % to 8 % above it, so
+ * alpha wins all of 8 seeds and p = 2/2^8.  A pair with a program that did not run is left out. */
+static void test_pairs_are_tested_seed_by_seed(void **state)
+{
+    const char *suite = suite_file("pairs.yaml", "2.0",
+                                   "evaluations: 10\nseeds: 8\nagents: [random]\n"
+                                   "pairs: [[alpha, beta], [beta, alpha], [alpha, gamma]]\n");
+    const char *runs = fx_path("pairs.jsonl");
+    FILE *file = fopen(runs, "w");
+
+    (void)state;
+    assert_non_null(file);
+    for (int seed = 1; seed <= 8; seed++)
+        (void)fprintf(file,
+                      "{\"problem\":\"tiny\",\"agent\":\"alpha\",\"seed\":%d,"
+                      "\"evaluations\":10,\"trace\":[[9,2.0]]}\n"
+                      "{\"problem\":\"tiny\",\"agent\":\"beta\",\"seed\":%d,"
+                      "\"evaluations\":10,\"trace\":[[1,%.17g]]}\n",
+                      seed, seed, 2.0 * (1.0 + 0.01 * seed));
+    assert_int_equal(fclose(file), 0);
+    search_compare_result a = compare(suite, runs, 1);
+    assert_int_equal(a.n_pairs, 2);
+    assert_int_equal(a.pairs[0].n, 8);
+    assert_int_equal(a.pairs[0].wins, 8);
+    assert_close(a.pairs[0].p, 2.0 / 256.0, 1e-12);
+    assert_true(a.pairs[0].better && !a.pairs[0].worse && a.pairs[1].worse && !a.pairs[1].better);
+    assert_close(a.pairs[0].median[1], 0.045, 1e-9);
+    search_compare_fini(&a);
+}
+
+/* Long runs come first and are the reference; settings of the lottery are summed up, not ranked. */
+static void test_references_and_lottery(void **state)
+{
+    const char *suite = suite_file("lottery2.yaml", "best_known",
+                                   "evaluations: 60\nseeds: 3\nagents: [random, local]\n"
+                                   "reference: {agents: [local], evaluations: 2000, seeds: 2}\n"
+                                   "lottery: {agents: [local], configs: 4}\n");
+
+    (void)state;
+    search_compare_result a = compare(suite, fx_path("lottery.jsonl"), 2);
+    assert_string_equal(a.problems[0].kind, "best_known");
+    assert_int_equal(a.problems[0].references, 2);
+    assert_true(a.problems[0].agreeing >= 1);
+    assert_int_equal(a.n_rows, 6);
+    assert_int_equal(a.n_lottery, 1);
+    const search_compare_lottery *l = &a.lottery[0];
+    assert_int_equal(l->configs, 4);
+    assert_true(l->best <= l->median && l->median <= l->worst);
+    assert_true(l->own == a.rows[1].final && isnan(a.rows[2].rank) && a.rows[1].rank <= 2.0);
+    search_compare_fini(&a);
 }
 
 static void test_comparison_is_resumed_and_counts_other_programs(void **state)
@@ -224,12 +395,7 @@ static void test_comparison_is_resumed_and_counts_other_programs(void **state)
     /* The same lines from one thread, apart from the time inside the agent. */
     a = compare(suite, one, 1);
     search_compare_fini(&a);
-    (void)snprintf(
-        command, sizeof command,
-        "sed 's/\"agent_s\":[^,]*,//' %s > %s.a; sed 's/\"agent_s\":[^,]*,//' %s | cmp - "
-        "%s.a",
-        one, one, runs, one);
-    assert_int_equal(system(command), 0);
+    assert_same_runs(one, runs);
 
     /* Cut the last line, add another program's run: one run is made again. */
     (void)snprintf(command, sizeof command, "truncate -s -9 %s", runs);
@@ -267,9 +433,15 @@ int main(void)
         cmocka_unit_test(test_holm),
         cmocka_unit_test(test_a12),
         cmocka_unit_test(test_bootstrap_holds_the_median),
+        cmocka_unit_test(test_binomial_limits),
+        cmocka_unit_test(test_order_of_ranks),
         cmocka_unit_test(test_bad_suites_are_named),
         cmocka_unit_test(test_lottery_draws_settings),
         cmocka_unit_test(test_comparison_is_resumed_and_counts_other_programs),
+        cmocka_unit_test(test_runs_stop_near_the_optimum),
+        cmocka_unit_test(test_uniform_draws_estimate_the_share),
+        cmocka_unit_test(test_pairs_are_tested_seed_by_seed),
+        cmocka_unit_test(test_references_and_lottery),
     };
     return cmocka_run_group_tests(tests, fx_open_folder, fx_close_folder);
 }
