@@ -48,6 +48,7 @@ typedef struct {
     int64_t backend, slow_rank, streams, granularity;
     cli_list links;
     double slow_factor;
+    bool no_fold;
     const char *ranks;
 } cli_args;
 

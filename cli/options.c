@@ -104,6 +104,8 @@ const cli_option cli_options[] = {
     {"slow-rank", 0, CLI_INTEGER, AT(slow_rank), "R", 0, 0, 16777216, NULL,
      "rank whose compute takes --slow-factor times as long"},
     {"slow-factor", 0, CLI_REAL, AT(slow_factor), "X", 0, 0, 1e6, NULL, "see --slow-rank"},
+    {"no-fold", 0, CLI_FLAG, AT(no_fold), NULL, 0, 0, 0, NULL,
+     "simulate every rank, also those that are provably alike: the same result, only later"},
     {"link", 0, CLI_LIST, AT(links), "A-B:X[:BW]", 0, 0, 0, NULL,
      "link from NPU A to its neighbour B keeps share X of its bandwidth, and carries BW (1 GB/s) "
      "of other traffic"},

@@ -281,8 +281,9 @@ const cli_command cli_trace = {
     .usage = "info TRACE | simulate TRACE --network N.yml --system S.json | convert TRACE --out "
              "PREFIX | export PSA [--set K=V]... --out DIR",
     .example = "cosmic-search trace info traces/generated",
-    .options = "schema control groups job-ranks passes strict out force network system model "
-               "streams slow-rank slow-factor link timeline ranks set fix workload granularity",
+    .options =
+        "schema control groups job-ranks passes strict out force network system model "
+        "streams slow-rank slow-factor link no-fold timeline ranks set fix workload granularity",
     .min_files = 2,
     .max_files = 2,
     .dictionary = cli_trace_columns,

@@ -49,6 +49,7 @@ static cs_json *result_json(const cli_context *cli, const sim_cluster_result *re
     cs_json_set(object, "collectives", cs_json_int((int64_t)result->collectives));
     cs_json_set(object, "messages", cs_json_int((int64_t)result->messages));
     cs_json_set(object, "unreceived", cs_json_int((int64_t)result->unreceived));
+    cs_json_set(object, "ranks_simulated", cs_json_int(result->n_simulated));
     cs_json_set(object, "ranks", report_table_json(ranks));
     return object;
 }
@@ -286,6 +287,7 @@ static cs_status load_machine(const cli_context *cli, machine *m, sim_cluster_op
     options->slow_rank = (uint32_t)cli->args.slow_rank;
     options->slow_factor = cli->args.slow_factor;
     options->streams_by_dimension = cli->args.streams == 1;
+    options->every_rank = cli->args.no_fold;
     CS_TRY(parse_links(&cli->args.links, m, options, err));
     if (cli->args.network != NULL)
         return load_astra(cli, m, options, err);

@@ -148,6 +148,7 @@ static void start_timed(sim__cluster *c, uint32_t index)
     }
     if (counts)
         c->rank[r].times.compute_ns += ticks;
+    sim__fold_push(c, index, SIM__OWN);
     sim__astra_engine_timer(c->engine, sim__cluster_npu(c, c->trace->rank[r].rank), ticks, index);
 }
 
@@ -240,6 +241,7 @@ void sim__cluster_finish(sim__cluster *c, uint32_t index)
     sim__rank *rank = &c->rank[r];
     uint32_t node;
 
+    sim__fold_ended(c, index);
     account(c, rank);
     rank->busy[sim__cluster_place(c, index)]--;
     if (c->trace->node[index].type == WL_NODE_COLL && c->partner[index] != SIM__NONE)
@@ -342,12 +344,14 @@ cs_status sim__cluster_create(sim__cluster *c, cs_error *err)
         for (int p = 0; p < SIM__N_PLACES; p++)
             c->rank[r].ready[p] = SIM__NONE;
     }
+    sim__fold_create(c);
 done:
     return status;
 }
 
 void sim__cluster_destroy(sim__cluster *c)
 {
+    sim__fold_destroy(c);
     sim__cluster_streams_fini(c);
     sim__contention_destroy(c);
     sim__astra_engine_destroy(c->engine);
@@ -377,7 +381,9 @@ cs_status sim__cluster_play(sim__cluster *c, cs_error *err)
         if (c->pending[i] == 0)
             sim__cluster_make_ready(c, i);
     for (uint32_t r = 0; r < c->trace->n_ranks; r++)
-        if (c->start == NULL)
+        if (!sim__fold_stands(c, r))
+            continue;
+        else if (c->start == NULL)
             pass(c, r);
         else
             sim__astra_engine_timer(c->engine, sim__cluster_npu(c, r), c->start[r],
@@ -386,7 +392,7 @@ cs_status sim__cluster_play(sim__cluster *c, cs_error *err)
     if (c->status != CS_OK)
         return cs_fail(err, c->status, "%s", c->error.text);
     for (uint32_t r = 0; r < c->trace->n_ranks; r++)
-        if (c->rank[r].n_done != c->trace->rank[r].n)
+        if (sim__fold_stands(c, r) && c->rank[r].n_done != c->trace->rank[r].n)
             return sim__cluster_deadlock(c, err);
 done:
     return status;
@@ -394,11 +400,13 @@ done:
 
 double sim__cluster_sent_bytes(const sim__cluster *c)
 {
-    const int64_t n = c->astra->network.npus * (int64_t)c->astra->network.n_dims;
+    const int64_t n_dims = (int64_t)c->astra->network.n_dims;
     double bytes = 0.0;
 
-    for (int64_t i = 0; i < n; i++)
-        bytes += c->engine->sent[i] + (c->side == NULL ? 0.0 : c->side->sent[i]);
+    for (int64_t i = 0; i < c->astra->network.npus * n_dims; i++) {
+        bytes += c->engine->sent[i] * sim__fold_size(c, (uint32_t)(i / n_dims));
+        bytes += c->side == NULL ? 0.0 : c->side->sent[i]; /* always of all members */
+    }
     return bytes;
 }
 
@@ -408,7 +416,8 @@ static void summarize(sim__cluster *c)
 
     for (uint32_t r = 0; r < out->n_ranks; r++) {
         sim_cluster_rank *times = &out->rank[r];
-        *times = c->rank[r].times;
+        *times = c->rank[sim__fold_rep(c, r)].times;
+        out->n_simulated += sim__fold_stands(c, r);
         times->total_ns /= c->ticks_per_ns;
         times->compute_ns /= c->ticks_per_ns;
         times->hidden_ns /= c->ticks_per_ns;
@@ -422,11 +431,14 @@ static void summarize(sim__cluster *c)
     }
     out->bytes_moved += sim__cluster_sent_bytes(c);
     for (uint32_t i = 0; i < c->trace->n_nodes; i++)
-        out->unreceived += c->trace->node[i].type == WL_NODE_SEND && c->partner[i] == SIM__NONE;
+        if (c->trace->node[i].type == WL_NODE_SEND && c->partner[i] == SIM__NONE &&
+            sim__fold_stands(c, c->rank_of[i]))
+            out->unreceived += sim__fold_size(c, c->rank_of[i]);
 }
 
-cs_status sim_cluster_run(const wl_trace *trace, const sim_cluster_options *options,
-                          sim_cluster_result *out, cs_error *err)
+/* One run; *again: it was folded, and must be run with all ranks, also to say what is wrong. */
+static cs_status run_once(const wl_trace *trace, const sim_cluster_options *options,
+                          sim_cluster_result *out, bool *again, cs_error *err)
 {
     sim__cluster c = {.trace = trace,
                       .options = options,
@@ -443,11 +455,29 @@ cs_status sim_cluster_run(const wl_trace *trace, const sim_cluster_options *opti
     }
     CS_TRY(check_sizes(trace, c.astra, err));
     CS_TRY(sim__cluster_create(&c, err));
-    CS_TRY(sim__cluster_play(&c, err));
-    summarize(&c);
+    status = sim__cluster_play(&c, err);
+    *again = c.fold != NULL && (status != CS_OK || c.fold->broken);
+    if (status == CS_OK && !*again)
+        summarize(&c);
 done:
     sim__cluster_destroy(&c);
     return status;
+}
+
+cs_status sim_cluster_run(const wl_trace *trace, const sim_cluster_options *options,
+                          sim_cluster_result *out, cs_error *err)
+{
+    sim_cluster_options every = *options;
+    bool again = false;
+    cs_status status = run_once(trace, options, out, &again, err);
+
+    if (!again)
+        return status;
+    every.every_rank = true;
+    sim_cluster_result_fini(out);
+    if (err != NULL)
+        err->text[0] = '\0';
+    return run_once(trace, &every, out, &again, err);
 }
 
 void sim_cluster_result_fini(sim_cluster_result *result)

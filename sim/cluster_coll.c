@@ -103,10 +103,14 @@ static sim_astra_op coll_op(const sim__cluster *c, const sim__stream *s, const s
 void sim__cluster_finish_all(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
                              const int64_t *end)
 {
-    for (uint32_t j = 0; j < s->n; j++)
+    for (uint32_t j = 0; j < s->n; j++) {
+        if (!sim__fold_stands(c, (uint32_t)s->rank[j]))
+            continue;
+        sim__fold_push(c, coll->node[j], SIM__FROM_GROUP);
         sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j],
                                 end[j] > c->engine->now ? end[j] - c->engine->now : 0,
                                 coll->node[j]);
+    }
 }
 
 static bool starts_together(const sim__stream *s, const sim__coll *coll)
@@ -175,6 +179,16 @@ done:
     return status;
 }
 
+/* Whether a run message by message depends on those before it: by the queues that they took, or the
+ * trees. */
+static bool remembers(const sim__cluster *c, const sim__astra_plan *plan)
+{
+    for (size_t p = 0; p < plan->n_phases; p++)
+        if (plan->phase[p].algorithm->algorithm == SIM_ALGO_DOUBLE_BINARY_TREE)
+            return true;
+    return c->astra->system.queues_per_dim > 1;
+}
+
 static cs_status run_unaware(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
                              int64_t *end, cs_error *err)
 {
@@ -193,6 +207,8 @@ static cs_status run_unaware(sim__cluster *c, const sim__stream *s, const sim__c
             (double)(seq.sends * seq.bytes) * (double)r.plan.n_chunks * (double)s->n;
     } else if (starts_together(s, coll) && sim__astra_is_symmetric(c->astra, &r.op, &r.plan))
         CS_TRY(run_together(c, s, coll, &r.plan, end, err));
+    else if (c->fold != NULL && (r.op.ranks != NULL || s->mask != 0 || remembers(c, &r.plan)))
+        sim__fold_break(c);
     else
         CS_TRY(run_apart(c, s, coll, &r, end, err));
 done:
@@ -207,6 +223,7 @@ static bool is_custom(const sim__cluster *c, const sim__coll *coll)
 /* Computes the whole, now that all members have arrived. */
 static void complete_at_once(sim__cluster *c, const sim__stream *s, const sim__coll *coll)
 {
+    const double before = c->result->bytes_moved;
     int64_t *end = malloc(s->n * sizeof *end);
     cs_status status = CS_OK;
     cs_error err;
@@ -225,8 +242,9 @@ static void complete_at_once(sim__cluster *c, const sim__stream *s, const sim__c
     if (status != CS_OK)
         sim__cluster_fail(c, status, "%s: %s", sim__cluster_node_text(c, coll->node[0], text),
                           err.text);
-    else
+    else if (!c->engine->stop && sim__fold_ends(c, s, coll, end))
         sim__cluster_finish_all(c, s, coll, end);
+    c->result->bytes_moved = before + (c->result->bytes_moved - before) * coll->weight;
     free(end);
 }
 
@@ -276,6 +294,7 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
     const uint32_t rank = c->trace->rank[c->rank_of[index]].rank;
     const uint32_t member = s == NULL ? SIM__NONE : sim__stream_member(s, rank);
     sim__coll *coll;
+    bool started = false;
     char text[160];
 
     if (s == NULL)
@@ -289,12 +308,13 @@ void sim__cluster_collective(sim__cluster *c, uint32_t index)
     if (coll == NULL || !coll_agrees(c, s, coll, index))
         return;
     s->issued[member]++;
-    coll->start[member] = c->engine->now;
-    coll->node[member] = index;
     c->partner[index] = (uint32_t)(s - c->stream);
     c->heap_child[index] = member;
-    if (coll->n_joined++ == 0)
-        c->result->collectives++;
+    if (coll->n_joined == 0)
+        started = true;
+    sim__fold_join(c, s, coll, member, index);
+    if (started)
+        c->result->collectives += coll->weight;
     if (c->contention.net == NULL && c->options->backend == SIM_ASTRA_AWARE && coll->bytes > 0 &&
         s->n > 1 && !is_custom(c, coll))
         join_aware(c, s, coll, member);

@@ -156,7 +156,8 @@ void sim__cluster_send(sim__cluster *c, uint32_t index)
     else if (!check_sizes(c, index, receive))
         return;
     c->partner[index] = receive;
-    c->result->messages++;
+    c->result->messages += sim__fold_size(c, c->rank_of[index]);
+    sim__fold_push(c, index, SIM__FROM_PEER);
     from = sim__cluster_npu(c, c->trace->rank[c->rank_of[index]].rank);
     to = sim__cluster_npu(c, (uint32_t)peer);
     if (c->contention.net != NULL)
@@ -181,6 +182,7 @@ void sim__cluster_receive(sim__cluster *c, uint32_t index)
     if (!check_sizes(c, send, index))
         return;
     c->partner[send] = index;
+    sim__fold_push(c, index, SIM__OWN);
     if (c->state[send] == SIM__DONE && c->contention.net != NULL)
         sim__astra_engine_timer(
             c->engine, sim__cluster_npu(c, c->trace->rank[c->rank_of[index]].rank), 0, index);
@@ -194,6 +196,10 @@ void sim__cluster_arrived(sim__cluster *c, uint32_t index)
     const bool is_send = c->trace->node[index].type == WL_NODE_SEND;
 
     sim__cluster_finish(c, index);
-    if (is_send && receive != SIM__NONE)
+    if (is_send)
+        sim__fold_reached(c, index);
+    if (is_send && receive != SIM__NONE) {
+        sim__fold_push(c, receive, SIM__OWN);
         sim__cluster_finish(c, receive);
+    }
 }

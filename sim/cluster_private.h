@@ -37,6 +37,7 @@ typedef struct {
     /* Model contention, by phase: chunks that have come to it, and that it has been given to. */
     uint32_t arrived[SIM_MAX_PHASES], entered[SIM_MAX_PHASES];
     uint32_t priced; /* model contention: index into the stream's prices */
+    uint32_t weight; /* groups that this one stands for; 0: not yet known */
     int64_t *start;  /* by member */
     uint32_t *node;  /* by member; SIM__NONE: not yet issued */
 } sim__coll;
@@ -65,6 +66,26 @@ typedef struct {
     sim__price *price;
     uint32_t n_prices;
 } sim__stream;
+
+/* Ranks that are alike, and what happened to those that stand for them (cluster_fold.h). */
+typedef enum { SIM__OWN, SIM__FROM_GROUP, SIM__FROM_PEER } sim__cause;
+
+typedef struct {
+    int64_t at; /* when it was put on the clock */
+    uint64_t turn;
+    sim__cause cause;
+} sim__push;
+
+typedef struct {
+    uint32_t n_classes;
+    uint32_t *class_, *rep, *size; /* by rank; by class: who stands for it, and how many it has */
+    sim__push *push;               /* by node in flight */
+    sim__push *last;               /* by rank: what it was that ended last ... */
+    int64_t *last_at;              /* ... and when */
+    uint64_t *last_turn;
+    uint64_t turn;
+    bool broken; /* the run must start again with all ranks */
+} sim__fold;
 
 /* Messages of one (source, destination, tag): sends or receives that wait for the other side, a
  * list through `sibling`. */
@@ -143,6 +164,7 @@ typedef struct sim__cluster {
     size_t channel_mask, n_channels;
     int64_t *side_end; /* by member, of the collective in the side engine */
     uint32_t side_instance;
+    sim__fold *fold; /* NULL: every rank is simulated */
 } sim__cluster;
 
 typedef enum { SIM__WAITING, SIM__RUNNING, SIM__DONE } sim__node_state;
@@ -229,6 +251,42 @@ double sim__link_bytes_per_s(const sim_dim *dim);
 /* Group of a list of ranks on a network: a product of spans, when it is one. */
 bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,
                              sim_footprint *out);
+
+/* Folding.  All may be called without: they then do what one rank at a time does. */
+
+/* Finds what can be folded; c->fold stays NULL when nothing can. */
+void sim__fold_create(sim__cluster *c);
+void sim__fold_destroy(sim__cluster *c);
+/* Whether the rank is simulated itself. */
+static inline bool sim__fold_stands(const sim__cluster *c, uint32_t rank)
+{
+    return c->fold == NULL || c->fold->rep[c->fold->class_[rank]] == rank;
+}
+/* Ranks that the rank stands for, itself included. */
+static inline uint32_t sim__fold_size(const sim__cluster *c, uint32_t rank)
+{
+    return c->fold == NULL ? 1 : c->fold->size[c->fold->class_[rank]];
+}
+static inline uint32_t sim__fold_rep(const sim__cluster *c, uint32_t rank)
+{
+    return c->fold == NULL ? rank : c->fold->rep[c->fold->class_[rank]];
+}
+/* The rank issues its part of the collective, and with it the members it stands for. */
+void sim__fold_join(sim__cluster *c, const sim__stream *s, sim__coll *coll, uint32_t member,
+                    uint32_t node);
+/* Members whose part of the collective is the node. */
+uint32_t sim__fold_members(const sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                           uint32_t node);
+/* Whether members of a class end together; else the run starts again. */
+bool sim__fold_ends(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                    const int64_t *end);
+/* The run starts again with all ranks. */
+void sim__fold_break(sim__cluster *c);
+/* The end of the node is on the clock. */
+void sim__fold_push(sim__cluster *c, uint32_t node, sim__cause cause);
+/* The node ends now; the message of the SEND is at its rank now. */
+void sim__fold_ended(sim__cluster *c, uint32_t node);
+void sim__fold_reached(sim__cluster *c, uint32_t send);
 
 /* Explains why the ranks wait for ever. */
 cs_status sim__cluster_deadlock(const sim__cluster *c, cs_error *err);

@@ -236,7 +236,7 @@ void sim__cluster_collective_ended(sim__cluster *c, uint32_t node)
 
     for (uint32_t i = 0; i < s->n_open; i++)
         if (s->open[i]->node[member] == node) {
-            s->open[i]->n_done++;
+            s->open[i]->n_done += sim__fold_members(c, s, s->open[i], node);
             break;
         }
     stream_drop(s);
