@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@ struct cli_channel {
     const volatile int *stop;
     double deadline_s; /* of cli_now_s; 0: none */
     bool too_long;     /* a line over the limit was begun */
-    int in;
-    FILE *out;
+    int lost;          /* errno of a write that failed */
+    int in, out;
     char *line;
     size_t capacity;
     unsigned char buffer[65536];
@@ -31,7 +32,7 @@ cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop, dou
     if (c == NULL)
         return NULL;
     c->in = in;
-    c->out = out;
+    c->out = fileno(out);
     c->stop = stop;
     c->deadline_s = timeout_s > 0.0 ? cli_now_s() + timeout_s : 0.0;
     return c;
@@ -45,9 +46,13 @@ void cli_channel_destroy(cli_channel *c)
     free(c);
 }
 
-bool cli_channel_too_long(const cli_channel *channel)
+cs_status cli_channel_check(const cli_channel *channel, cs_error *err)
 {
-    return channel->too_long;
+    if (channel->too_long)
+        return cs_fail(err, CS_EINVAL, "a request is longer than 16 MiB");
+    if (channel->lost != 0 && channel->lost != EPIPE)
+        return cs_fail(err, CS_EIO, "cannot write an answer: %s", strerror(channel->lost));
+    return CS_OK;
 }
 
 /* Grows the line's storage; false at the limit, which ends the conversation. */
@@ -113,13 +118,32 @@ static bool read_line(void *context, const char **line, size_t *length)
     return true;
 }
 
+/* Never blocks on a reader that does not read: a pipe that is ready takes PIPE_BUF bytes at once.
+ */
+static bool write_bytes(cli_channel *c, const char *bytes, size_t n)
+{
+    struct pollfd output = {.fd = c->out, .events = POLLOUT};
+
+    while (n > 0) {
+        ssize_t put;
+        if (over(c))
+            return false;
+        if (poll(&output, 1, POLL_MS) <= 0)
+            continue;
+        put = write(c->out, bytes, n < PIPE_BUF ? n : PIPE_BUF);
+        if (put < 0 && errno != EINTR) {
+            c->lost = errno;
+            return false;
+        }
+        bytes += put > 0 ? put : 0;
+        n -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
 static bool write_line(void *context, const char *line, size_t length)
 {
-    cli_channel *c = context;
-
-    fwrite(line, 1, length, c->out);
-    fputc('\n', c->out);
-    return fflush(c->out) == 0 && !ferror(c->out);
+    return write_bytes(context, line, length) && write_bytes(context, "\n", 1);
 }
 
 search_channel cli_channel_view(cli_channel *c)

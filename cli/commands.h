@@ -17,8 +17,9 @@ typedef struct cli_channel cli_channel;
 /* timeout_s 0: waits for ever; NULL when out of memory. */
 cli_channel *cli_channel_create(int in, FILE *out, const volatile int *stop, double timeout_s);
 void cli_channel_destroy(cli_channel *channel); /* NULL: no-op */
-/* Whether a line longer than 16 MiB ended the conversation. */
-bool cli_channel_too_long(const cli_channel *channel);
+/* What ended the conversation: CS_EINVAL for a line longer than 16 MiB, CS_EIO for an answer that
+ * could not be written to a reader that is there; CS_OK otherwise. */
+CS_MUST_USE cs_status cli_channel_check(const cli_channel *channel, cs_error *err);
 search_channel cli_channel_view(cli_channel *channel);
 /* search_serve_options.trial_json */
 cs_json *cli_serve_trial(void *context, const search_problem *problem, const search_trial *trial);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS         1000 /* between the end of the conversation and SIGTERM */
-#define PATIENCE_STOPPED_MS 200  /* likewise after a signal */
+#define PATIENCE_STOPPED_MS 200  /* likewise after a signal or in time */
 #define MOST_REFUSED        100  /* requests in a row: this is no agent */
 
 typedef struct {
@@ -104,15 +104,16 @@ cs_status cli_run_external(const cli_context *cli, const search_problem *problem
         CS_TRY(cs_fail(err, CS_ENOMEM, "out of memory"));
     channel = cli_channel_view(lines);
     status = search_serve(problem, &serve, &channel, out, &why);
+    if (status == CS_OK)
+        status = cli_channel_check(lines, &why);
     if (status != CS_OK)
         CS_TRY(cs_fail(err, status, "--agent-command %.200s: %.1500s", cli->args.agent_command,
                        why.text));
-    if (cli_channel_too_long(lines))
-        CS_TRY(cs_fail(err, CS_EINVAL, "--agent-command %.200s: a request is longer than 16 MiB",
-                       cli->args.agent_command));
 done:
     cli_channel_destroy(lines);
-    ended = finish(&c, *cli->stop != 0 ? PATIENCE_STOPPED_MS : PATIENCE_MS);
+    ended =
+        finish(&c, out->stop == SEARCH_SIGNAL || out->stop == SEARCH_TIMEOUT ? PATIENCE_STOPPED_MS
+                                                                             : PATIENCE_MS);
     if (status == CS_OK && out->unique == 0 && out->stop != SEARCH_SIGNAL)
         status = cs_fail(err, CS_EINVAL, "--agent-command %s: it proposed no design (exit code %d)",
                          cli->args.agent_command, WIFEXITED(ended) ? WEXITSTATUS(ended) : -1);

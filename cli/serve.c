@@ -34,8 +34,7 @@ static cs_status run_serve(cli_context *cli, cs_error *err)
         CS_TRY(agent_find(cli->args.agent, &options.agent, err));
     CS_TRY(cli_load_problem(cli, &problem, err));
     CS_TRY(search_serve(&problem, &options, &channel, &outcome, err));
-    if (cli_channel_too_long(lines))
-        status = cs_fail(err, CS_EINVAL, "a request is longer than 16 MiB");
+    status = cli_channel_check(lines, err);
     if (*cli->stop != 0)
         status = cs_fail(err, CS_ESTOPPED, "stopped by a signal");
 done:
