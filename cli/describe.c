@@ -123,19 +123,19 @@ static cs_json *objectives_json(const search_problem *problem)
     return list;
 }
 
-static void set_feasible(cs_json *object, const search_problem *problem)
+static void set_feasible(cs_json *object, const cli_feasibility *f)
 {
-    const cli_feasibility f = cli_count_feasible(problem);
     char text[40];
 
-    if (f.exact)
-        cs_json_set(object, "feasible_points", cs_json_string(cs_u128_text(f.fits, text)));
+    if (f->exact)
+        cs_json_set(object, "feasible_points", cs_json_string(cs_u128_text(f->fits, text)));
     else
-        cs_json_set(object, "feasible_share_estimate", cs_json_real(f.share));
-    cs_json_set(object, "feasible_points_tried", cs_json_int((int64_t)f.tried));
+        cs_json_set(object, "feasible_share_estimate", cs_json_real(f->share));
+    cs_json_set(object, "feasible_points_tried", cs_json_int((int64_t)f->tried));
 }
 
-static cs_status print_json(const cli_context *cli, const search_problem *problem, cs_error *err)
+static cs_status print_json(const cli_context *cli, const search_problem *problem,
+                            const cli_feasibility *feasible, cs_error *err)
 {
     const unsigned __int128 raw = psa_space_raw_points(problem->space);
     const unsigned __int128 valid = psa_space_valid_points(problem->space);
@@ -151,7 +151,7 @@ static cs_status print_json(const cli_context *cli, const search_problem *proble
     cs_json_set(object, "raw_points", cs_json_string(cs_u128_text(raw, text)));
     cs_json_set(object, "valid_points", cs_json_string(cs_u128_text(valid, text)));
     cs_json_set(object, "valid_share", cs_json_real(raw > 0 ? (double)valid / (double)raw : 0.0));
-    set_feasible(object, problem);
+    set_feasible(object, feasible);
     cs_json_set(object, "prices", cs_json_string(psa_schema_prices(problem->schema)));
     cs_json_set(object, "baseline_priced", cs_json_bool(has_price(problem)));
     if (knobs != NULL && constraints != NULL) {
@@ -184,25 +184,25 @@ static void print_prices(const search_problem *problem, FILE *out)
               out);
 }
 
-static void print_counts(const search_problem *problem, FILE *out)
+static void print_counts(const search_problem *problem, const cli_feasibility *f, FILE *out)
 {
     const unsigned __int128 raw = psa_space_raw_points(problem->space);
     const unsigned __int128 valid = psa_space_valid_points(problem->space);
-    const cli_feasibility f = cli_count_feasible(problem);
     char text[64];
 
     fprintf(out, "\n%32s  raw points\n", report_count(raw, text));
     fprintf(out, "%32s  valid points (%.4g %%): they keep every constraint\n",
             report_count(valid, text), raw > 0 ? 100.0 * (double)valid / (double)raw : 0.0);
-    if (f.exact)
+    if (f->exact)
         fprintf(out, "%32s  feasible points (%.4g %% of the valid ones): they fit in memory too\n",
-                report_count(f.fits, text), 100.0 * f.share);
-    else if (f.tried > 0)
+                report_count(f->fits, text), 100.0 * f->share);
+    else if (f->tried > 0)
         fprintf(out, "%30.1f %%  of the valid points fit in memory (estimate, %zu samples)\n",
-                100.0 * f.share, f.tried);
+                100.0 * f->share, f->tried);
 }
 
-static cs_status print_people(const cli_context *cli, const search_problem *problem, cs_error *err)
+static cs_status print_people(const cli_context *cli, const search_problem *problem,
+                              const cli_feasibility *feasible, cs_error *err)
 {
     report_table *knobs = knob_table(problem, cli->args.verbose);
     report_table *constraints = constraint_table(problem, true, !cli->args.verbose);
@@ -214,7 +214,7 @@ static cs_status print_people(const cli_context *cli, const search_problem *prob
     CS_TRY(report_table_write(knobs, REPORT_TABLE, cli->out, err));
     fputc('\n', cli->out);
     CS_TRY(report_table_write(constraints, REPORT_TABLE, cli->out, err));
-    print_counts(problem, cli->out);
+    print_counts(problem, feasible, cli->out);
     print_objectives(problem, cli->out);
     print_prices(problem, cli->out);
 done:
@@ -227,13 +227,16 @@ static cs_status run_describe(cli_context *cli, cs_error *err)
 {
     search_problem problem = {0};
     report_table *knobs = NULL;
+    cli_feasibility feasible = {.share = NAN};
     cs_status status = CS_OK;
 
     CS_TRY(cli_load_problem(cli, &problem, err));
+    if (cli->args.format != REPORT_CSV)
+        CS_TRY(cli_count_feasible(&problem, &feasible, err));
     if (cli->args.format == REPORT_JSON) {
-        CS_TRY(print_json(cli, &problem, err));
+        CS_TRY(print_json(cli, &problem, &feasible, err));
     } else if (cli->args.format == REPORT_TABLE) {
-        CS_TRY(print_people(cli, &problem, err));
+        CS_TRY(print_people(cli, &problem, &feasible, err));
     } else {
         knobs = knob_table(&problem, true);
         CS_TRY(report_table_write(knobs, REPORT_CSV, cli->out, err));

@@ -28,7 +28,7 @@ static cs_status emit(const cli_context *cli, const search_problem *problem,
     if (memory == NULL)
         return cs_fail(err, CS_ENOMEM, "out of memory");
     status = report_emit(problem, design, (report_target)cli->args.target, memory, err);
-    if (fclose(memory) != 0 && status == CS_OK)
+    if ((fclose(memory) != 0 || text == NULL) && status == CS_OK)
         status = cs_fail(err, CS_ENOMEM, "out of memory");
     if (status == CS_OK && cli->args.format == REPORT_JSON)
         status = print_json(cli, design, problem, text, err);

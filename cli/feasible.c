@@ -11,19 +11,19 @@ typedef struct {
     const search_problem *problem;
     sim_scratch *scratch;
     cli_feasibility found;
-    bool failed; /* a combination could not be computed */
+    bool failed;    /* a combination could not be computed */
+    bool no_memory; /* because memory ran out */
 } counting;
 
 static bool fits(counting *c, const sim_config *config)
 {
     sim_result result;
+    const cs_status status = sim_precheck(c->problem->model, config, c->scratch, &result, NULL);
 
     c->found.tried++;
-    if (sim_precheck(c->problem->model, config, c->scratch, &result, NULL) != CS_OK)
-        c->failed = true;
-    else if (result.verdict == SIM_FEASIBLE)
-        return true;
-    return false;
+    c->failed = c->failed || status != CS_OK;
+    c->no_memory = c->no_memory || status == CS_ENOMEM;
+    return status == CS_OK && result.verdict == SIM_FEASIBLE;
 }
 
 static void count_combination(void *context, const void *config, unsigned __int128 points)
@@ -46,12 +46,17 @@ static bool count_all(counting *c)
     size_t n = psa_space_n_knobs(space);
     bool *chosen = calloc(n + 1, sizeof *chosen), done;
     const psa_combinations request = {chosen, MOST_COMBINATIONS, count_combination, c};
+    cs_status status;
 
-    if (chosen == NULL)
+    if (chosen == NULL) {
+        c->no_memory = true;
         return false;
+    }
     for (size_t i = 0; i < n; i++)
         chosen[i] = decides_memory(psa_space_knob_name(space, i));
-    done = psa_space_combinations(space, &request, NULL) == CS_OK && !c->failed;
+    status = psa_space_combinations(space, &request, NULL);
+    done = status == CS_OK && !c->failed;
+    c->no_memory = c->no_memory || status == CS_ENOMEM;
     free(chosen);
     c->found.exact = done;
     c->found.share = (double)c->found.fits / (double)psa_space_valid_points(c->problem->space);
@@ -67,6 +72,7 @@ static void estimate(counting *c)
     sim_config config;
 
     c->found = (cli_feasibility){.share = NAN};
+    c->no_memory = point == NULL || rng == NULL;
     for (size_t i = 0; rng != NULL && point != NULL && i < SAMPLES; i++) {
         if (psa_space_sample(space, rng, point) != CS_OK)
             break;
@@ -80,13 +86,16 @@ static void estimate(counting *c)
     cs_rng_destroy(rng);
 }
 
-cli_feasibility cli_count_feasible(const search_problem *problem)
+cs_status cli_count_feasible(const search_problem *problem, cli_feasibility *out, cs_error *err)
 {
     counting c = {.problem = problem, .scratch = sim_scratch_create(problem->model)};
 
     c.found.share = NAN;
-    if (c.scratch != NULL && psa_space_valid_points(problem->space) > 0 && !count_all(&c))
+    c.no_memory = c.scratch == NULL;
+    if (c.scratch != NULL && psa_space_valid_points(problem->space) > 0 && !count_all(&c) &&
+        !c.no_memory)
         estimate(&c);
     sim_scratch_destroy(c.scratch);
-    return c.found;
+    *out = c.found;
+    return c.no_memory ? cs_fail(err, CS_ENOMEM, "counting feasible points") : CS_OK;
 }

@@ -15,7 +15,8 @@ typedef struct {
 
 /* Memory depends on the workload's knobs and the NPU's alone, so that one look at each of their
  * combinations, weighted by the valid points that have it, counts all points.  Beyond 50,000
- * combinations: 2,000 uniform samples with a fixed seed.  Runs no engine. */
-cli_feasibility cli_count_feasible(const search_problem *problem);
+ * combinations: 2,000 uniform samples with a fixed seed.  Runs no engine.  CS_ENOMEM. */
+CS_MUST_USE cs_status cli_count_feasible(const search_problem *problem, cli_feasibility *out,
+                                         cs_error *err);
 
 #endif
