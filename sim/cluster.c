@@ -161,6 +161,14 @@ bool sim__cluster_is_collective(const sim__cluster *c, uint32_t index)
     return node->comm != WL_CHAKRA_BROADCAST || c->contention.net != NULL;
 }
 
+static bool is_alone(const sim__cluster *c, const wl_trace_node *node)
+{
+    const uint32_t n = c->trace->group[node->group].n;
+
+    return node->group == WL_GROUP_WORLD || n == 0 ? c->astra->network.npus == 1 : n == 1;
+}
+
+/* What is no collective to the model is replayed: a launch of the host, and a broadcast. */
 static void start_collective(sim__cluster *c, uint32_t index)
 {
     const wl_trace_node *node = &c->trace->node[index];
@@ -168,12 +176,13 @@ static void start_collective(sim__cluster *c, uint32_t index)
 
     if (sim__cluster_is_collective(c, index))
         sim__cluster_collective(c, index);
-    else if (node->duration_ps > 0 || is_launch_only(node)) /* a broadcast is replayed */
+    else if (is_launch_only(node) || node->comm_size <= 0 || is_alone(c, node))
         start_timed(c, index);
     else
-        sim__cluster_fail(c, CS_EINVAL,
-                          "%s: model astra replays a BROADCAST for its duration, and it has none",
-                          sim__cluster_node_text(c, index, text));
+        sim__cluster_fail(c, CS_ETRACE,
+                          "%s: BROADCAST of %" PRId64 " bytes moves nothing: model astra replays "
+                          "it for its duration, model contention runs it",
+                          sim__cluster_node_text(c, index, text), node->comm_size);
 }
 
 /* A node has ended: its dependents have one thing less to wait for. */

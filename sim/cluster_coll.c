@@ -79,6 +79,17 @@ static bool coll_agrees(sim__cluster *c, const sim__stream *s, sim__coll *coll, 
     return false;
 }
 
+void sim__cluster_costs_nothing(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                                uint32_t index)
+{
+    char text[160];
+
+    if (coll->bytes > 0 && (s->n > 1 || (s->mask != 0 && c->astra->network.npus > 1)))
+        sim__cluster_fail(c, CS_ETRACE, "%s: %s of %" PRId64 " bytes moved nothing",
+                          sim__cluster_node_text(c, index, text),
+                          wl_chakra_comm_names[c->trace->node[index].comm], coll->bytes);
+}
+
 /* What a collective is to model astra. */
 typedef struct {
     sim_astra_op op;
@@ -198,9 +209,10 @@ static cs_status run_unaware(sim__cluster *c, const sim__stream *s, const sim__c
     cs_status status;
 
     CS_TRY(sim__astra_plan_make(c->astra, &r.op, &r.plan, err));
-    if (r.plan.n_phases == 0)
+    if (r.plan.n_phases == 0) {
         memcpy(end, coll->start, s->n * sizeof *end);
-    else if (first->listed && first->algorithm->algorithm == SIM_ALGO_RING) {
+        sim__cluster_costs_nothing(c, s, coll, coll->node[0]);
+    } else if (first->listed && first->algorithm->algorithm == SIM_ALGO_RING) {
         CS_TRY(sim__astra_ring_group(c->astra, &r.op, &r.plan, coll->start, end, err));
         seq = sim__astra_sequence_make(first);
         c->result->bytes_moved +=
@@ -233,9 +245,10 @@ static void complete_at_once(sim__cluster *c, const sim__stream *s, const sim__c
         sim__cluster_fail(c, CS_ENOMEM, "a collective of %u members", s->n);
         return;
     }
-    if (coll->bytes == 0 || s->n == 1)
+    if (coll->bytes == 0 || s->n == 1) {
         memcpy(end, coll->start, s->n * sizeof *end);
-    else if (is_custom(c, coll))
+        sim__cluster_costs_nothing(c, s, coll, coll->node[0]);
+    } else if (is_custom(c, coll))
         status = sim__cluster_custom(c, s, coll, end, &err);
     else
         status = run_unaware(c, s, coll, end, &err);
@@ -263,6 +276,7 @@ static void join_aware(sim__cluster *c, const sim__stream *s, sim__coll *coll, u
     if (coll->instance == SIM__NONE) {
         status = sim__astra_plan_make(c->astra, &op, &plan, &err);
         if (status == CS_OK && plan.n_phases == 0) {
+            sim__cluster_costs_nothing(c, s, coll, coll->node[member]);
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[member], 0, coll->node[member]);
             return;
         }

@@ -267,6 +267,7 @@ void sim__contention_collective(sim__cluster *c, sim__stream *s, sim__coll *coll
     if (coll->priced == SIM__NONE)
         return;
     if (coll->bytes == 0 || s->n == 1 || s->price[coll->priced].phases.n == 0) {
+        sim__cluster_costs_nothing(c, s, coll, coll->node[0]);
         for (uint32_t j = 0; j < s->n; j++)
             sim__astra_engine_timer(c->engine, (uint32_t)s->rank[j], 0, coll->node[j]);
         return;

@@ -40,7 +40,10 @@ cs_status sim__cluster_custom(sim__cluster *c, const sim__stream *s, const sim__
     CS_TRY(sim__cluster_play(&sub, err));
     for (uint32_t j = 0; j < s->n; j++)
         end[j] = trace->rank[j].n == 0 ? coll->start[j] : sub.rank[j].times.total_ns;
-    c->result->bytes_moved += result.bytes_moved + sim__cluster_sent_bytes(&sub);
+    result.bytes_moved += sim__cluster_sent_bytes(&sub);
+    c->result->bytes_moved += result.bytes_moved;
+    if (!(result.bytes_moved > 0.0))
+        CS_TRY(cs_fail(err, CS_ETRACE, "the custom collective moves nothing"));
 done:
     sim__cluster_destroy(&sub);
     sim_cluster_result_fini(&result);

@@ -184,6 +184,10 @@ static inline uint32_t sim__cluster_npu(const sim__cluster *c, uint32_t rank)
 /* Runs the trace of a custom collective; end: ticks, by member. */
 CS_MUST_USE cs_status sim__cluster_custom(sim__cluster *c, const sim__stream *s,
                                           const sim__coll *coll, int64_t *end, cs_error *err);
+/* A collective of its group costs nothing: right for no bytes and for a group of one, else a
+ * failure, since a trace whose communication is free says nothing. */
+void sim__cluster_costs_nothing(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
+                                uint32_t node);
 /* All members of a collective end at once, or each at its own time (ticks, not in the past). */
 void sim__cluster_finish_all(sim__cluster *c, const sim__stream *s, const sim__coll *coll,
                              const int64_t *end);

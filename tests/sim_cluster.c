@@ -247,6 +247,9 @@ static const spec to_itself[] = {{SEND(0, 1, 0, 400, 1)}, {COMP(1, 1, 10)}};
 static const spec nowhere[] = {{SEND(0, 1, 7, 400, 1)}, {COMP(1, 1, 10)}};
 static const spec rooted[] = {{REDUCE(0, 1, 0, 400), .comm = WL_CHAKRA_REDUCE}, {COMP(1, 1, 10)}};
 
+static const spec broadcast[] = {{REDUCE(0, 1, 0, 400), .comm = WL_CHAKRA_BROADCAST, .ns = 50},
+                                 {COMP(1, 1, 10)}};
+
 static void test_failures_name_ranks_nodes_and_sizes(void **state)
 {
     static const struct {
@@ -274,6 +277,7 @@ static void test_failures_name_ranks_nodes_and_sizes(void **state)
         {to_itself, 2, CS_ETRACE, "has its own rank as destination"},
         {nowhere, 2, CS_ETRACE, "names no destination among the 2 ranks"},
         {rooted, 2, CS_EINVAL, "this model cannot run REDUCE"},
+        {broadcast, 2, CS_ETRACE, "rank 0 node 1 (n): BROADCAST of 400 bytes moves nothing"},
     };
 
     (void)state;
@@ -284,6 +288,40 @@ static void test_failures_name_ranks_nodes_and_sizes(void **state)
             run_specs(cases[i].specs, cases[i].n, 2, SIM_ASTRA_UNAWARE, &r, &err);
         if (status != cases[i].status || strstr(err.text, cases[i].message) == NULL)
             fail_msg("case %zu: status %d, %s", i, status, err.text);
+        sim_cluster_result_fini(&r);
+    }
+}
+
+/* A collective along a dimension of one NPU, or given as a trace without messages, would be free:
+ * refused.  Of no bytes it is free by right, as in a group of one. */
+static void test_communication_that_moves_nothing_is_refused(void **state)
+{
+    static const spec specs[] = {{REDUCE(0, 1, 0, 400)}, {REDUCE(1, 1, 0, 400)}};
+    static const spec silent[] = {{COMP(0, 1, 9)}, {COMP(1, 1, 9)}};
+    built b, custom;
+    sim_astra astra = ring_of(2);
+    sim_cluster_options options = {.astra = &astra};
+
+    (void)state;
+    astra.network.n_dims = 2;
+    astra.network.dim[1] = astra.network.dim[0];
+    astra.network.dim[1].n = 1;
+    for (int i = 0; i < 3; i++) {
+        static const char *const messages[] = {"rank 0 node 1 (n): ALL_REDUCE of 400 bytes moved",
+                                               "the custom collective moves nothing"};
+        sim_cluster_result r;
+        cs_error err;
+        (void)build(&b, specs, 2, 2);
+        b.node[0].involved = b.node[1].involved = i == 0 ? 2 : 0;
+        b.node[0].comm_size = b.node[1].comm_size = i == 2 ? 0 : 400;
+        options.custom[WL_ALL_REDUCE] = i == 1 ? build(&custom, silent, 2, 2) : NULL;
+        if (i < 2) {
+            assert_int_equal(sim_cluster_run(&b.trace, &options, &r, &err), CS_ETRACE);
+            assert_non_null(strstr(err.text, messages[i]));
+        } else {
+            assert_int_equal(sim_cluster_run(&b.trace, &options, &r, &err), CS_OK);
+            assert_int_equal(r.max_ns, 0);
+        }
         sim_cluster_result_fini(&r);
     }
 }
@@ -442,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_compute_follows_the_roofline),
         cmocka_unit_test(test_a_slow_rank_is_slower),
         cmocka_unit_test(test_failures_name_ranks_nodes_and_sizes),
+        cmocka_unit_test(test_communication_that_moves_nothing_is_refused),
         cmocka_unit_test(test_network_ranks_and_files_must_agree),
         cmocka_unit_test(test_end_to_end_equals_astra_sim_to_the_nanosecond),
         cmocka_unit_test(test_a_custom_ring_runs_as_a_trace),
