@@ -39,6 +39,27 @@ static cs_status add_phase(const sim__plan *p, size_t span, int32_t kind, double
     return CS_OK;
 }
 
+/* True where the members of a ring end a reduce-scatter at different times, so that the all-gather
+ * that follows runs into it: each then takes half of an all-reduce. */
+static bool runs_on(const sim_dim *dim, const sim_span *span)
+{
+    bool line = dim->topology == SIM_MESH ||
+                (dim->topology == SIM_RING && dim->n != span->n * span->stride);
+
+    return line && span->n > 2 &&
+           (dim->algorithm == SIM_ALGO_RING || dim->algorithm == SIM_ALGO_DOUBLE_BINARY_TREE);
+}
+
+static cs_status add_half(const sim__plan *p, size_t span, wl_collective kind, double bytes,
+                          sim_phases *out, cs_error *err)
+{
+    const sim_span *s = &p->group->span[span];
+    int32_t paired = kind == WL_ALL_GATHER ? SIM__PAIRED_GATHER : SIM__PAIRED_SCATTER;
+    bool runs = runs_on(&p->net->dim[s->dim], s);
+
+    return add_phase(p, span, runs ? paired : (int32_t)kind, bytes, out, err);
+}
+
 /* Reduce-scatter over all spans but the last, all-reduce there, all-gather back. */
 static cs_status hierarchical(const sim__plan *p, double bytes, sim_phases *out, cs_error *err)
 {
@@ -47,13 +68,13 @@ static cs_status hierarchical(const sim__plan *p, double bytes, sim_phases *out,
     cs_status status = CS_OK;
 
     for (size_t i = 0; i < last; i++) {
-        CS_TRY(add_phase(p, p->order[i], WL_REDUCE_SCATTER, size, out, err));
+        CS_TRY(add_half(p, p->order[i], WL_REDUCE_SCATTER, size, out, err));
         size /= (double)p->group->span[p->order[i]].n;
     }
     CS_TRY(add_phase(p, p->order[last], WL_ALL_REDUCE, size, out, err));
     for (size_t i = last; i-- > 0;) {
         size *= (double)p->group->span[p->order[i]].n;
-        CS_TRY(add_phase(p, p->order[i], WL_ALL_GATHER, size, out, err));
+        CS_TRY(add_half(p, p->order[i], WL_ALL_GATHER, size, out, err));
     }
 done:
     return status;

@@ -49,7 +49,7 @@ static void play(const job *j, double times)
 
 static bool gathers(const job *j)
 {
-    return j->kind == WL_ALL_GATHER;
+    return j->kind == WL_ALL_GATHER || j->kind == SIM__PAIRED_GATHER;
 }
 
 /* Passes of an all-reduce: reduce-scatter and all-gather. */
@@ -86,32 +86,67 @@ static void message_lines(const job *j, double hops, double load, sim__envelope 
     sim__envelope_reduce(out);
 }
 
-/* A ring on a line: step s+1 of a member starts when the message of step s has come and its own is
- * sent; the last message has to go all the way back.  With a for a message to the next member and w
- * for that one, the longest walk of n-1 steps is (n-2) a + w. */
-static void ring_on_line(const job *j, double times)
+/* One pass of a ring on a line: step s+1 of a member starts when the message of step s has come and
+ * its own is sent; the last message has to go all the way back.  With a for a message to the next
+ * member and w for that one, the longest walk of n-1 steps is (n-2) a + w. */
+static void line_pass(const job *j, sim__envelope *pass)
 {
     int64_t n = j->place->n, k = j->place->stride;
     double load = 0;
     sim__envelope e;
 
+    *pass = (sim__envelope){0};
     ring_step(j);
     sim__round_time(j->round, &e);
     for (int64_t i = 0; i + 1 < n; i++)
         load = fmax(load, sim__round_busiest_of(j->round, i, i + 1));
     message_lines(j, (double)k, load, &e);
-    sim__envelope_append(&j->out->steady, &e, times * (double)(n - 2));
+    sim__envelope_append(pass, &e, (double)(n - 2));
     message_lines(j, sim__place_hops(j->place, (n - 1) * k, 0),
                   fmax(load, sim__round_busiest_of(j->round, n - 1, 0)), &e);
-    sim__envelope_append(&j->out->steady, &e, times);
+    sim__envelope_append(pass, &e, 1);
     sim__round_clear(j->round);
+}
+
+/* Both passes of an all-reduce: members start the second one when they hold their share, while the
+ * last messages of the first are still on their way back.  That saves the least of these lines, in
+ * latencies and in messages that have a link to themselves: in links that serve in order of arrival
+ * all of them, by the per-NPU recurrence; where k siblings share the links half of the first.  A
+ * ring that closes the short way has no such stragglers. */
+static void line_both_passes(const job *j, const sim__envelope *pass, sim__envelope *both)
+{
+    double m = (double)(j->place->n - 1), own = share(j);
+    bool alone = j->place->stride == 1, closed = sim__place_closed(j->place);
+    const sim__line saved[] = {{alone ? 2 * m : m, 0}, {m, 1}, {2, 2}, {0, m}};
+
+    *both = (sim__envelope){0};
+    for (size_t s = 0; s < sizeof saved / sizeof *saved; s++)
+        for (size_t i = 0; i < pass->n && !closed; i++)
+            sim__envelope_add(both, 2 * pass->line[i].hops - saved[s].hops,
+                              2 * pass->line[i].load - own * saved[s].load);
+    sim__envelope_reduce(both);
+    if (closed)
+        sim__envelope_append(both, pass, 2);
+}
+
+static void ring_on_line(const job *j)
+{
+    bool half = j->kind == SIM__PAIRED_SCATTER || j->kind == SIM__PAIRED_GATHER;
+    sim__envelope pass, both;
+
+    line_pass(j, &pass);
+    line_both_passes(j, &pass, &both);
+    if (half || j->kind == WL_ALL_REDUCE)
+        sim__envelope_append(&j->out->steady, &both, half ? 0.5 : 1);
+    else
+        sim__envelope_append(&j->out->steady, &pass, 1);
 }
 
 static void ring(const job *j)
 {
     account_passes(j, (double)(j->place->n - 1));
     if (!sim__place_uniform(j->place)) {
-        ring_on_line(j, passes(j));
+        ring_on_line(j);
         return;
     }
     ring_step(j);
@@ -381,20 +416,22 @@ static void shift(const job *j)
 }
 
 static const builder builders[SIM_N_ALGOS][SIM__N_KINDS] = {
-    [SIM_ALGO_RING] = {ring, ring, ring, neighbours, chain, chain, star, star, shift, shift},
+    [SIM_ALGO_RING] = {ring, ring, ring, neighbours, chain, chain, star, star, shift, shift, ring,
+                       ring},
     [SIM_ALGO_DIRECT] = {direct, direct, direct, direct_all_to_all, star, star, star, star, shift,
-                         shift},
+                         shift, direct, direct},
     [SIM_ALGO_HALVING_DOUBLING] = {halving_doubling, halving_doubling, halving_doubling,
                                    direct_all_to_all, halving_whole, halving_whole, halving_scatter,
-                                   halving_scatter, shift, shift},
+                                   halving_scatter, shift, shift, halving_doubling,
+                                   halving_doubling},
     [SIM_ALGO_DOUBLE_BINARY_TREE] = {double_tree, ring, ring, direct_all_to_all, double_tree,
-                                     double_tree, star, star, shift, shift},
+                                     double_tree, star, star, shift, shift, ring, ring},
 };
 
 /* What a reducing switch does itself; NULL: as the algorithm says. */
 static const builder reducing_switch[SIM__N_KINDS] = {
-    switch_whole, switch_shares, switch_shares, NULL, switch_whole,
-    switch_whole, NULL,          NULL,          NULL, NULL};
+    switch_whole, switch_shares, switch_shares, NULL, switch_whole,  switch_whole,
+    NULL,         NULL,          NULL,          NULL, switch_shares, switch_shares};
 
 /* Largest number of messages a round is routed for one by one. */
 static const int64_t MOST_MESSAGES = INT64_C(1) << 26;

@@ -71,8 +71,15 @@ typedef struct {
     double reduced, sent; /* by one NPU, as a share of the bytes */
 } sim__cost;
 
-/* Kinds beyond wl_collective: a shift to the next (or, wrapping, the first) member of a line. */
-enum { SIM__SHIFT = WL_N_COLLECTIVES, SIM__SHIFT_WRAP, SIM__N_KINDS };
+/* Kinds beyond wl_collective: a shift to the next (or, wrapping, the first) member of a line; a
+ * reduce-scatter and the all-gather that follows it in a hierarchical all-reduce. */
+enum {
+    SIM__SHIFT = WL_N_COLLECTIVES,
+    SIM__SHIFT_WRAP,
+    SIM__PAIRED_SCATTER,
+    SIM__PAIRED_GATHER,
+    SIM__N_KINDS
+};
 
 /* Builds the cost of `kind` by `algorithm`; the cold path. */
 CS_MUST_USE cs_status sim__cost_build(const sim__place *place, int32_t algorithm, int32_t kind,

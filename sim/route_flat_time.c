@@ -29,11 +29,14 @@ typedef struct {
     double count, seconds;
 } lasting;
 
-/* Sum of the `steps` longest messages of a group. */
-static double longest_walk(lasting *m, size_t n, double steps)
+/* Most that `steps` messages around a ring of `members` take: whole turns, then the longest. */
+static double longest_walk(lasting *m, size_t n, double members, double steps)
 {
-    double sum = 0;
+    double sum = 0, turns = floor(steps / members);
 
+    for (size_t i = 0; i < n; i++)
+        sum += turns * m[i].count * m[i].seconds;
+    steps -= turns * members;
     for (size_t i = 1; i < n; i++) {
         lasting key = m[i];
         size_t at = i;
@@ -68,7 +71,7 @@ static double ring_seconds(const sim__plan *p, const sim__flat *f, double steps,
             m[n++] = (lasting){count, latency + serial};
             longest = fmax(longest, latency + steps * serial);
         }
-        longest = fmax(longest, longest_walk(m, n, steps));
+        longest = fmax(longest, longest_walk(m, n, (double)p->group->n, steps));
     }
     return longest;
 }
@@ -98,7 +101,7 @@ static double routed_seconds(const sim__plan *p, const sim__flat *f, double byte
 
     switch (p->type) {
     case WL_ALL_REDUCE:
-        return 2 * ring_seconds(p, f, n - 1, share);
+        return ring_seconds(p, f, 2 * (n - 1), share);
     case WL_ALL_TO_ALL:
         return exchange_seconds(p, f, share);
     case WL_BROADCAST:

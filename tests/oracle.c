@@ -23,7 +23,8 @@ typedef struct {
 typedef struct {
     int link;
     int64_t ready, sent; /* packets that have come, that have started */
-    double since;        /* when its oldest waiting packet came */
+    double since;        /* when its first waiting packet came or the last one was sent */
+    double *came;        /* ORACLE_FIFO: when each packet came (at the sender: all of them) */
 } hop;
 
 typedef struct edge {
@@ -37,7 +38,7 @@ typedef struct {
     size_t first_hop, n_hops;
     edge *edges;
     size_t n_edges, capacity;
-    int waits, rank;
+    int waits, round;
     bool started;
 } task;
 
@@ -51,7 +52,7 @@ typedef struct {
 
 struct oracle {
     double packet_bytes, now;
-    oracle_arbitration arbitration;
+    oracle_order order;
     link *links;
     task *tasks;
     hop *hops;
@@ -75,14 +76,14 @@ static void *grow(void *array, size_t *capacity, size_t n, size_t size)
     return array;
 }
 
-oracle *oracle_create(double packet_bytes, oracle_arbitration arbitration)
+oracle *oracle_create(double packet_bytes, oracle_order order)
 {
     oracle *o = calloc(1, sizeof *o);
 
     if (o == NULL)
         abort();
     o->packet_bytes = packet_bytes;
-    o->arbitration = arbitration;
+    o->order = order;
     return o;
 }
 
@@ -94,6 +95,8 @@ void oracle_destroy(oracle *o)
         free(o->links[i].waiting);
     for (size_t i = 0; i < o->n_tasks; i++)
         free(o->tasks[i].edges);
+    for (size_t i = 0; i < o->n_hops; i++)
+        free(o->hops[i].came);
     free(o->links);
     free(o->tasks);
     free(o->hops);
@@ -133,9 +136,9 @@ void oracle_after(oracle *o, int which, int before, bool sent)
     o->tasks[which].waits++;
 }
 
-void oracle_rank(oracle *o, int which, int rank)
+void oracle_round(oracle *o, int which, int round)
 {
-    o->tasks[which].rank = rank;
+    o->tasks[which].round = round;
 }
 
 static bool event_before(const event *a, const event *b)
@@ -206,7 +209,7 @@ static void notify(oracle *o, int which, bool sent)
     }
 }
 
-/* Larger goes first. */
+/* Larger goes first, after the round. */
 static double urgency(const oracle *o, int which, const link *l)
 {
     const task *t = &o->tasks[which];
@@ -216,8 +219,10 @@ static double urgency(const oracle *o, int which, const link *l)
 
     while (&o->links[h[at].link] != l)
         at++;
-    if (o->arbitration == ORACLE_FIFO)
+    if (o->order == ORACLE_FAIR)
         return -h[at].since;
+    if (o->order == ORACLE_FIFO)
+        return -h[at].came[at == 0 ? 0 : h[at].sent];
     for (size_t i = at; i < t->n_hops; i++)
         ahead += o->links[h[i].link].latency_s;
     return ahead + (t->bytes - (double)h[at].sent * o->packet_bytes) / l->bytes_per_s;
@@ -231,9 +236,9 @@ static int choose(oracle *o, link *l)
     for (size_t i = 1; i < l->n_waiting; i++) {
         const task *a = &o->tasks[l->waiting[i]], *b = &o->tasks[l->waiting[best]];
         double u = urgency(o, l->waiting[i], l);
-        bool before = a->rank < b->rank;
-        if (o->arbitration == ORACLE_FIFO || a->rank == b->rank)
-            before = u != most ? u > most : l->waiting[i] < l->waiting[best];
+        bool before = u != most ? u > most : l->waiting[i] < l->waiting[best];
+        if (o->order == ORACLE_AGE && a->round != b->round)
+            before = a->round < b->round;
         if (before) {
             best = i;
             most = u;
@@ -242,7 +247,7 @@ static int choose(oracle *o, link *l)
     return (int)best;
 }
 
-/* Puts a packet of the most urgent waiting message on a free link. */
+/* Puts a packet of the message whose turn it is on a free link. */
 static void serve(oracle *o, int number)
 {
     link *l = &o->links[number];
@@ -276,19 +281,35 @@ static void serve(oracle *o, int number)
     }
 }
 
+/* Packets of a message come to a link: all at once to that of the sender, else one by one. */
+static void arrive(oracle *o, event e, link *l)
+{
+    const task *t = &o->tasks[e.task];
+    hop *h = &o->hops[t->first_hop + (size_t)e.hop];
+
+    if (h->ready == h->sent) {
+        l->waiting = grow(l->waiting, &l->capacity, l->n_waiting, sizeof *l->waiting);
+        l->waiting[l->n_waiting++] = e.task;
+        h->since = o->now;
+    }
+    if (o->order == ORACLE_FIFO && h->came == NULL) {
+        h->came = calloc(e.hop == 0 ? 1 : (size_t)t->packets, sizeof *h->came);
+        if (h->came == NULL)
+            abort();
+    }
+    if (o->order == ORACLE_FIFO)
+        h->came[h->ready] = o->now;
+    h->ready += e.hop == 0 ? t->packets : 1;
+}
+
 static void handle(oracle *o, event e)
 {
     task *t = &o->tasks[e.task];
-    hop *h = &o->hops[t->first_hop + (size_t)e.hop];
+    const hop *h = &o->hops[t->first_hop + (size_t)e.hop];
     link *l = &o->links[h->link];
 
     if (e.kind == PACKET_READY) {
-        if (h->ready == h->sent) {
-            l->waiting = grow(l->waiting, &l->capacity, l->n_waiting, sizeof *l->waiting);
-            l->waiting[l->n_waiting++] = e.task;
-            h->since = o->now;
-        }
-        h->ready += e.hop == 0 ? t->packets : 1;
+        arrive(o, e, l);
     } else if (e.kind == LINK_FREE) {
         l->busy = false;
         if (e.hop == 0 && h->sent == t->packets)

@@ -11,17 +11,21 @@
 
 typedef struct oracle oracle;
 
-/* How a free link chooses among the messages waiting for it. */
+/* How a free link chooses among the messages that have packets waiting for it.  DESIGN 5.3 names no
+ * order; these are the ones found in networks. */
 typedef enum {
-    ORACLE_URGENT, /* lowest rank, then the message with the most time still to go: latency ahead +
-                      bytes left */
-    ORACLE_FIFO,   /* the packet that has waited longest */
-    ORACLE_N_ARBITRATIONS
-} oracle_arbitration;
+    /* The earliest round of its program first (age-based arbitration: Abts and Weisser, SC 2007);
+     * of one round the message with the most time still to go, latency ahead + bytes left
+     * (furthest to go: Andrews et al., J. ACM 48(1), 2001). */
+    ORACLE_AGE,
+    ORACLE_FAIR, /* a packet of each message in turn */
+    ORACLE_FIFO, /* packets as they came; a message enters the queue of its sender whole */
+    ORACLE_N_ORDERS
+} oracle_order;
 
 /* An empty network whose messages travel in packets of `packet_bytes`; aborts the test when out of
  * memory.  The caller owns it. */
-oracle *oracle_create(double packet_bytes, oracle_arbitration arbitration);
+oracle *oracle_create(double packet_bytes, oracle_order order);
 void oracle_destroy(oracle *o);
 
 /* A directed link; returns its number. */
@@ -35,8 +39,8 @@ int oracle_task(oracle *o, double bytes, const int *route, size_t n_hops);
  * sender. Each pair must be given before oracle_run. */
 void oracle_after(oracle *o, int task, int before, bool sent);
 
-/* Rank of a message, 0 by default. */
-void oracle_rank(oracle *o, int task, int rank);
+/* Round of a message, 0 by default; ORACLE_AGE alone looks at it. */
+void oracle_round(oracle *o, int task, int round);
 
 /* Runs everything; seconds at which the last task ended, NAN when tasks wait for ever. */
 double oracle_run(oracle *o);

@@ -24,10 +24,9 @@ static double port_bandwidth(const sim_dim *d, int port)
     return d->n == 2 ? b : b / 2;
 }
 
-void machine_make(machine *m, const sim_network *net, double bytes, oracle_arbitration arbitration)
+void machine_make(machine *m, const sim_network *net, double bytes, oracle_order order)
 {
-    *m =
-        (machine){.o = oracle_create(fmax(4096, bytes / 4096), arbitration), .net = net, .npus = 1};
+    *m = (machine){.o = oracle_create(fmax(4096, bytes / 4096), order), .net = net, .npus = 1};
     for (size_t d = 0; d < m->net->n_dims; d++) {
         m->step[d] = m->npus;
         m->npus *= m->net->dim[d].n;
@@ -137,10 +136,10 @@ void machine_after_transfer(const machine *m, transfer t, transfer before, bool 
         machine_after(m, t, before.part[i], sent);
 }
 
-void machine_rank(const machine *m, transfer t, int value)
+void machine_round(const machine *m, transfer t, int value)
 {
     for (int i = 0; i < t.n; i++)
-        oracle_rank(m->o, t.part[i], value);
+        oracle_round(m->o, t.part[i], value);
 }
 
 void machine_leave_after(const machine *m, int64_t npu, transfer t, bool sent)

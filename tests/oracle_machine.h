@@ -25,7 +25,7 @@ typedef struct {
 } transfer;
 
 /* Builds the links of a network for transfers of about `bytes`; machine_free releases it. */
-void machine_make(machine *m, const sim_network *net, double bytes, oracle_arbitration arbitration);
+void machine_make(machine *m, const sim_network *net, double bytes, oracle_order order);
 void machine_free(machine *m);
 
 /* A message by the dimension-ordered route; where a ring is a tie, half of it goes each way. */
@@ -33,7 +33,7 @@ transfer machine_send(const machine *m, int64_t src, int64_t dst, double bytes);
 /* t starts when task `before` (each part of a transfer) has arrived or, with `sent`, has left. */
 void machine_after(const machine *m, transfer t, int before, bool sent);
 void machine_after_transfer(const machine *m, transfer t, transfer before, bool sent);
-void machine_rank(const machine *m, transfer t, int value);
+void machine_round(const machine *m, transfer t, int value);
 /* `npu` leaves the phase only when t has arrived and (as sender) has left. */
 void machine_leave_after(const machine *m, int64_t npu, transfer t, bool sent);
 /* Joins of the next phase: an NPU enters when it has left the one before. */
