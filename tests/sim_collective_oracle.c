@@ -15,7 +15,7 @@
 
 #define WITHIN   0.01
 #define BEYOND   0.025 /* most of what is outside the range: listed in results/tables */
-#define OFF_FLAT 0.12  /* flat rings over groups that are no product */
+#define OFF_FLAT 0.2   /* flat rings over groups that are no product */
 
 static const double sizes[] = {1e3, 1e6, 1e9};
 static const char *const order_names[ORACLE_N_ORDERS] = {"age", "fair", "fifo"};
@@ -245,7 +245,8 @@ static void test_oversubscribed_switches(void **state)
 }
 
 /* Groups that are no product: tp 4 on [6,4] crosses columns.  Irregular rings are modelled as one
- * walk around; all-to-alls by neighbours are too irregular to compare. */
+ * walk around in which both ways always share a switch's ports; in the oracle they fall out of
+ * step. All-to-alls by neighbours are too irregular to compare. */
 static void test_flat_rings(void **state)
 {
     int32_t order;
