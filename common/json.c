@@ -127,16 +127,45 @@ cs_json *cs_json_push(cs_json *array, cs_json *value)
     return array;
 }
 
+typedef struct {
+    char *text;
+    size_t n, capacity;
+    bool lost;
+} written;
+
+/* Jansson does not look at every result of this: what is lost is remembered. */
+static int write_part(const char *part, size_t n, void *context)
+{
+    written *w = context;
+    char *text = cs_room(w->text, &w->capacity, w->n + n + 1, 1);
+
+    if (text == NULL) {
+        w->lost = true;
+        return -1;
+    }
+    memcpy(text + w->n, part, n);
+    w->text = text;
+    w->n += n;
+    text[w->n] = '\0';
+    return 0;
+}
+
 char *cs_json_dump(const cs_json *value, bool pretty)
 {
-    size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    written w = {.text = NULL};
 
     const bool whole = value != NULL && !incomplete;
 
     incomplete = false;
     if (!whole)
         return NULL;
-    return json_dumps(cin(value), flags | (pretty ? JSON_INDENT(2) : JSON_COMPACT));
+    if (json_dump_callback(cin(value), write_part, &w,
+                           flags | (pretty ? JSON_INDENT(2) : JSON_COMPACT)) == 0 &&
+        !w.lost)
+        return w.text;
+    free(w.text);
+    return NULL;
 }
 
 /* Depth of nesting outside strings; jansson recurses, so it is checked before. */

@@ -145,8 +145,11 @@ cs_json *report_table_row_json(const report_table *table, size_t row)
 
 cs_json *report_table_json(const report_table *table)
 {
-    cs_json *rows = cs_json_array();
+    cs_json *rows;
 
+    if (table == NULL || table->failed)
+        return NULL;
+    rows = cs_json_array();
     for (size_t r = 0; r < report_table_rows(table); r++)
         cs_json_push(rows, report_table_row_json(table, r));
     return rows;
