@@ -353,7 +353,8 @@ static cs_status emit_send(sim__pass_work *w)
 {
     sim__stage *stage = w->stage;
     bool backward = w->context.send == 2;
-    sim__nodes data = stage->input, none = {.n = 0};
+    sim__nodes data = stage->input, order = servers_of(w, w->send_dims);
+    uint32_t id;
     sim__node node = {.type = WL_NODE_SEND,
                       .name = SIM__NAME_SEND,
                       .bytes = w->x->boundary_bytes,
@@ -364,8 +365,9 @@ static cs_status emit_send(sim__pass_work *w)
         data = w->value[w->pass->output];
     sim__nodes_add(&data, stage->compute);
     stage->sent[backward]++;
-    return sim__export_node(stage, &node, &data, &none) != SIM__NO_NODE ? CS_OK
-                                                                        : sim__export_no_memory(w);
+    id = sim__export_node(stage, &node, &data, &order);
+    occupy(w, w->send_dims, id);
+    return id != SIM__NO_NODE ? CS_OK : sim__export_no_memory(w);
 }
 
 /* ---- the state after a pass ---- */

@@ -272,17 +272,53 @@ static bool shares(const sim__pass_work *w, const sim__coll_part *a)
     return false;
 }
 
-/* Where no two collectives meet on a dimension, whole ones give the same times. */
+/* Whether a collective of the background may find one of the passes before on its dimensions. */
+static bool follows(const sim__pass_work *w, const sim__coll_part *c)
+{
+    bool found = false;
+
+    for (size_t d = 0; d < SIM_MAX_DIMS; d++)
+        found |= (c->dims >> d & 1) != 0 && w->stage->server[d] != SIM__NO_NODE;
+    return found && c->list != SIM__URGENT && c->timed.n_phases > 1;
+}
+
+/* Whether a transfer to the next stage may find a collective of the background before it. */
+static bool precedes(const sim__pass_work *w, const sim__coll_part *c)
+{
+    return c->list != SIM__URGENT && (c->dims & w->boundary_dims) != 0;
+}
+
+/* Where nothing meets on a dimension, whole collectives give the same times. */
 static void choose_apart(sim__pass_work *w)
 {
-    for (size_t i = 0; i < w->n_colls; i++)
-        w->coll[i].apart = w->coll[i].timed.n_phases > 0 && shares(w, &w->coll[i]);
+    for (size_t i = 0; i < w->n_colls; i++) {
+        sim__coll_part *c = &w->coll[i];
+        c->apart = c->timed.n_phases > 0 && (shares(w, c) || follows(w, c) || precedes(w, c));
+    }
+}
+
+/* Dimensions of the transfers between stages. */
+static cs_status find_boundary(sim__pass_work *w)
+{
+    const sim_timed *boundary;
+    cs_status status = CS_OK;
+
+    w->boundary_dims = 0;
+    if (w->x->n_stages < 2)
+        return CS_OK;
+    for (int backward = 0; backward < 2; backward++) {
+        CS_TRY(sim__timed_boundary(w->x->timing, backward == 1, &boundary, w->err));
+        w->boundary_dims |= dims_of(boundary);
+    }
+done:
+    return status;
 }
 
 cs_status sim__export_order(sim__pass_work *w)
 {
     cs_status status;
 
+    CS_TRY(find_boundary(w));
     CS_TRY(list_gathers(w));
     CS_TRY(list_reductions(w));
     find_background(w);

@@ -115,8 +115,9 @@ typedef struct sim__pass_work {
     size_t n_colls;
     sim__entry *entry;
     size_t n_entries, cap_entries;
-    uint32_t background; /* dimensions of the gathers and reductions */
-    uint32_t send_dims;  /* of the boundary transfer */
+    uint32_t background;    /* dimensions of the gathers and reductions */
+    uint32_t send_dims;     /* of the pass's transfer to another stage */
+    uint32_t boundary_dims; /* of all transfers between stages */
     size_t urgent, merged_urgent;
     size_t merged[3]; /* entries of the gather and reduce lists that stand in order already */
     sim__entry *listed[3];
