@@ -122,10 +122,10 @@ def main(program, suite_path, runs_path, seeds=None, samplers="tpe,tpe_multivari
     if os.path.exists(runs_path):
         with open(runs_path, encoding="utf-8") as file:
             done = {(r["problem"], r["agent"], r["seed"]) for r in map(json.loads, file)}
-    for name in samplers.split(","):
+    for seed in range(1, int(seeds or suite["seeds"]) + 1):
         for problem in suite["problems"]:
             psa = os.path.join(os.path.dirname(suite_path), problem["psa"])
-            for seed in range(1, int(seeds or suite["seeds"]) + 1):
+            for name in samplers.split(","):
                 if (problem["label"], "optuna_" + name, seed) in done:
                     continue
                 environment = Environment(program, psa, problem, seed)
