@@ -7,6 +7,10 @@
 
 const sim_pass_id sim__no_pass = {0, SIM_PASS_NONE};
 
+/* Of the start of an action in sim_account.ends: more than that of all its passes; odd, so that no
+ * difference is lost. */
+#define START_WEIGHT ((UINT64_C(1) << 40) + 1)
+
 /* Segments of a stage in the order of an action. */
 typedef struct {
     const wl_segment *segment;
@@ -91,7 +95,7 @@ cs_status sim__run_passes(sim_iteration *it, sim_stage_run *run, sim_context con
         CS_TRY(it->job->recorder->passes(it->job->recorder->context, it->job,
                                          (size_t)it->runner.stage, &context, n, it->err));
     CS_TRY(sim__lower(engine->lowering, context, &pass, &index, it->err));
-    CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots + 2 * pass->n_chunks,
+    CS_TRY(sim__reserve(&engine->times, &engine->n_times, pass->n_slots + 2 * (pass->n_chunks + 1),
                         sizeof *engine->times, it->err));
     CS_TRY(sim__reserve(&engine->room, &engine->n_room, sim__events_bytes(pass), 1, it->err));
     it->runner.times = engine->times;
@@ -242,14 +246,17 @@ static cs_status run_as_step(sim_iteration *it, size_t stage, uint8_t send, sim_
     sim_time start = run->course.now.clock;
     sim_account before = run->course.account;
     sim_context last = {.send = send};
+    /* timelines tell the time; what is remembered does not depend on it */
+    sim_time origin = it->runner.memo == NULL ? start : 0;
 
     memset(&run->course.account, 0, sizeof run->course.account);
+    run->course.now.clock = origin;
     CS_TRY(run_sequence(it, run, (place){stage, run->next, 0, 0}, last));
-    step->took = run->course.now.clock - start;
+    step->took = run->course.now.clock - origin;
     step->state = run->course.now.state;
     step->account = run->course.account;
-    step->leave.output = run->course.leave.output - start;
-    step->leave.sent = run->course.leave.sent - start;
+    step->leave.output = run->course.leave.output - origin;
+    step->leave.sent = run->course.leave.sent - origin;
     step->pending = run->pending;
     run->course.account = before;
     run->course.now.clock = start;
@@ -275,6 +282,10 @@ static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *
             *sim__memo_add(it->engine->memo, id, &begin) = *fresh;
         known = fresh;
     }
+    if (known->took > SIM_TIME_MAX - run->course.now.clock)
+        return cs_fail(it->err, CS_EINVAL, "the iteration takes longer than %g s",
+                       SIM_S(SIM_TIME_MAX));
+    run->course.account.ends += (uint64_t)run->course.now.clock * START_WEIGHT;
     run->course.leave.output = run->course.now.clock + known->leave.output;
     run->course.leave.sent = run->course.now.clock + known->leave.sent;
     run->course.now.clock += known->took;

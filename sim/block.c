@@ -23,56 +23,66 @@ typedef struct {
 typedef struct {
     const sim_lowered *pass;
     sim_time compute;
-    sim_time counted; /* until here, network time is counted already */
     sim_time *server; /* by dimension */
     sim_time *times;
-    span *busy; /* in order, apart from each other */
-    size_t n_busy;
+    span *busy, *last; /* in order, apart from each other; the first begins with what is counted */
     uint64_t sum, shape;
     sim_account *account;
 } sweep;
 
-/* Adds a stretch to the union.  What was compared goes into `shape`: where all times lie on lines
- * and the shape is the same at two points, it is the same between them, and so the union grows in a
- * line as well.  O(1) when stretches come in order. */
-static void add_busy(sweep *s, sim_time from, sim_time to)
+/* What was compared goes into `shape`: where all times lie on lines and the shape is the same at
+ * two points, it is the same between them, and so the union grows in a line as well. */
+static void note_shape(sweep *s, uint64_t what)
 {
-    size_t first = s->n_busy, end;
-    span *last = first == 0 ? NULL : &s->busy[first - 1];
-
-    if (last != NULL && from >= last->from && from <= last->to) { /* nearly always */
-        bool longer = to > last->to;
-        s->shape = (s->shape ^ (2u + longer)) * 0x9e3779b97f4a7c15ULL;
-        last->to = longer ? to : last->to;
-        return;
-    }
-    s->shape = 2 * s->shape + (from < s->counted);
-    from = later(from, s->counted);
-    s->shape = 2 * s->shape + (to <= from);
-    if (to <= from)
-        return;
-    while (first > 0 && s->busy[first - 1].to >= from)
-        first--;
-    for (end = first; end < s->n_busy && s->busy[end].from <= to;)
-        end++;
-    s->shape = (s->shape ^ (first << 20 ^ end)) * 0x9e3779b97f4a7c15ULL;
-    if (end > first) {
-        s->shape += (s->busy[first].from < from) + 2u * (s->busy[end - 1].to > to);
-        from = s->busy[first].from < from ? s->busy[first].from : from;
-        to = later(to, s->busy[end - 1].to);
-    }
-    if (end != first + 1)
-        memmove(&s->busy[first + 1], &s->busy[end], (s->n_busy - end) * sizeof *s->busy);
-    s->n_busy += first + 1 - end;
-    s->busy[first] = (span){from, to};
+    s->shape = (s->shape ^ what) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Books the network time of the pass; returns until when it is counted. */
-static sim_time count_busy(sweep *s)
+/* Adds a stretch that begins before the last one.  O(stretches behind it). */
+static void insert_busy(sweep *s, sim_time from, sim_time to)
 {
-    for (size_t i = 0; i < s->n_busy; i++)
-        s->account->network += s->busy[i].to - s->busy[i].from;
-    return s->n_busy > 0 ? s->busy[s->n_busy - 1].to : s->counted;
+    span *first = s->last, *end;
+
+    while (first > s->busy && first[-1].to >= from)
+        first--;
+    for (end = first; end <= s->last && end->from <= to;)
+        end++;
+    note_shape(s, (uint64_t)(first - s->busy) << 20 ^ (uint64_t)(end - s->busy));
+    if (end > first) {
+        s->shape += (first->from < from) + 2u * (end[-1].to > to);
+        from = first->from < from ? first->from : from;
+        to = later(to, end[-1].to);
+    }
+    if (end != first + 1)
+        memmove(first + 1, end, (size_t)(s->last + 1 - end) * sizeof *end);
+    s->last += first + 1 - end;
+    *first = (span){from, to};
+}
+
+/* Adds a stretch to the union.  O(1) when stretches come in order. */
+static inline void add_busy(sweep *s, sim_time from, sim_time to)
+{
+    span *last = s->last;
+
+    if (from < last->from) {
+        insert_busy(s, from, to);
+    } else if (from <= last->to) { /* nearly always */
+        bool longer = to > last->to;
+        note_shape(s, 2u + longer);
+        last->to = longer ? to : last->to;
+    } else {
+        note_shape(s, 1);
+        *++s->last = (span){from, to};
+    }
+}
+
+/* Network time of the pass that was not counted before. */
+static sim_time busy_time(const sweep *s, sim_time counted)
+{
+    sim_time sum = -counted;
+
+    for (const span *b = s->busy; b <= s->last; b++)
+        sum += b->to - b->from;
+    return sum;
 }
 
 sim_time sim__op_arrival(const sim_op *op, const sim_time *times, int *slot)
@@ -138,31 +148,52 @@ static void occupy(sweep *s, const sim_flow_phase *phase, sim_time until)
             s->server[d] = until;
 }
 
+/* Chunks of a phase that may all start at `end`. */
+static sim_time run_ready(sweep *s, const sim_op *op, sim_time end)
+{
+    sim_time *slot = &s->times[op->out], from = end;
+
+    for (int16_t c = 0; c < op->count; c++) {
+        slot[c] = end += op->duration;
+        s->sum += (uint64_t)end;
+    }
+    add_busy(s, from, end);
+    return end;
+}
+
+/* Chunks of a phase that wait for the phase before. */
+static sim_time run_behind(sweep *s, const sim_op *op, sim_time end)
+{
+    sim_time *slot = &s->times[op->out], from, to;
+
+    from = to = later(end, slot[0]);
+    for (int16_t c = 0; c < op->count; c++) {
+        sim_time start = later(end, slot[c]);
+        if (start != to) {
+            note_shape(s, (uint16_t)c);
+            add_busy(s, from, to);
+            from = start;
+        }
+        slot[c] = to = end = start + op->duration;
+        s->sum += (uint64_t)end;
+    }
+    add_busy(s, from, to);
+    return end;
+}
+
 /* Operations of one server on end: chunks of a phase. */
 static void run_network(sweep *s, const sim_op *op)
 {
     const sim_flow_phase where = {op->duration, op->server, op->other_servers};
-    bool in_place = op->dep[0] == op->out;
     sim_time end = latest_server(s, &where, 0);
-    sim_time *slot = &s->times[op->out];
 
-    sim_time from, to;
-
-    for (size_t i = 0; !in_place && i < op->n_deps; i++)
-        end = later(end, s->times[op->dep[i]]);
-    from = to = in_place ? later(end, slot[0]) : end;
-    for (int16_t c = 0; c < op->count; c++) {
-        sim_time start = in_place ? later(end, slot[c]) : end;
-        if (start != to) {
-            s->shape = (s->shape ^ (uint16_t)c) * 0x9e3779b97f4a7c15ULL;
-            add_busy(s, from, to);
-            from = start;
-        }
-        to = end = start + op->duration;
-        slot[c] = end;
-        s->sum += (uint64_t)end;
+    if (op->dep[0] == op->out) {
+        end = run_behind(s, op, end);
+    } else {
+        for (size_t i = 0; i < op->n_deps; i++)
+            end = later(end, s->times[op->dep[i]]);
+        end = run_ready(s, op, end);
     }
-    add_busy(s, from, to);
     occupy(s, &where, end);
 }
 
@@ -235,15 +266,17 @@ static void run_flow(sweep *s, const sim_op *op)
 }
 
 sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
-                        sim_exit *leave, sim_time *times, uint64_t *sum)
+                        sim_exit *leave, sim_time *times)
 {
     sweep s = {.pass = pass,
-               .counted = state->busy_until,
                .server = state->server,
                .times = times,
                .busy = (span *)(void *)(times + pass->n_slots),
                .account = account};
+    const sim_time counted = state->busy_until;
 
+    s.last = s.busy;
+    *s.last = (span){0, counted};
     times[SIM_SLOT_START] = 0;
     times[SIM_SLOT_INPUT] = state->input;
     times[SIM_SLOT_WEIGHTS] = state->gathered[0];
@@ -260,7 +293,8 @@ sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *
     }
     account->compute += pass->compute;
     account->sent_bytes += pass->sent_bytes;
-    sim__block_leave(pass, s.compute, count_busy(&s), times, state, leave);
-    *sum = s.sum + (uint64_t)s.compute + s.shape;
+    account->network += busy_time(&s, counted);
+    sim__block_leave(pass, s.compute, s.last->to, times, state, leave);
+    account->ends += s.sum + (uint64_t)s.compute + s.shape;
     return s.compute;
 }

@@ -31,10 +31,13 @@ void sim__engine_destroy(sim_engine *engine)
     free(engine->times);
     free(engine->room);
     free(engine->stage);
-    free(engine->mark);
+    free(engine->saved);
+    for (size_t i = 0; i < CS_COUNT(engine->mark); i++)
+        sim__mark_free(&engine->mark[i]);
+    sim__mark_free(&engine->before);
+    sim__mark_free(&engine->tried);
     free(engine->stage_class);
     free(engine->parcel);
-    free(engine->marked_parcel);
     free(engine);
 }
 
@@ -132,6 +135,7 @@ static void fill_result(const sim_iteration *it, size_t stage, sim_time end, sim
     out->latency = end;
     out->last_stage = stage;
     out->account = run->course.account;
+    out->account.ends = 0; /* depends on the shortcuts taken */
     out->bubble = run->bubble;
     out->boundary = run->boundary;
     out->tail = end - run->course.now.clock;

@@ -42,6 +42,7 @@ typedef struct {
     sim_time wait[SIM_WAIT_CAUSES];
     sim_time network;   /* time with any dimension busy */
     int64_t sent_bytes; /* by one NPU into its dimensions */
+    uint64_t ends;      /* weighted sum of operation times modulo 2^64, for the convexity test */
 } sim_account;
 
 enum { SIM_NO_SERVER = 255, SIM_FLOW = 254 };
@@ -108,11 +109,10 @@ typedef struct {
 } sim_exit;
 
 /* Runs a lowered pass from *state and adds to *account; `leave` is relative to its start.  Returns
- * how long it took until the end of its last compute operation.  *sum becomes the sum of all its
- * operation times and of the maxima between (modulo 2^64, for the convexity test).  `times` holds
- * n_slots + 2 n_chunks values and is left with the end of every slot. */
+ * how long it took until the end of its last compute operation.  `times` holds n_slots + 2 n_chunks
+ * + 2 values and is left with the end of every slot. */
 sim_time sim__block_run(const sim_lowered *pass, sim_state *state, sim_account *account,
-                        sim_exit *leave, sim_time *times, uint64_t *sum);
+                        sim_exit *leave, sim_time *times);
 
 /* The same when each dimension picks among the operations that wait for it: `fifo` the one that
  * came first, `lifo` the one that came last, `smallest` the shortest.  Event-driven; not monotone

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Parts of the engine: engine.c (a run from begin to end), action.c (one action of a stage),
- * steady.c (rounds that repeat). */
+ * steady.c (rounds that repeat), mark.c (all times at the end of a round). */
 #ifndef SIM_ENGINE_PRIVATE_H
 #define SIM_ENGINE_PRIVATE_H
 
@@ -17,6 +17,16 @@ typedef struct {
     sim_parcel *parcel;
     size_t taken, sent;
 } sim_queue;
+
+/* All times of the stages at the end of a round, those on the common clock first, and all their
+ * sums modulo 2^64 (mark.c). */
+typedef struct {
+    sim_time *time;
+    uint64_t *sum;
+    size_t n_time, n_absolute, n_sum;
+    size_t room_time, room_sum;
+    uint64_t shape; /* of what is not a time: queue lengths, pending reductions */
+} sim_mark;
 
 typedef struct {
     sim_course course;
@@ -37,10 +47,11 @@ struct sim_engine {
     sim_step fresh; /* the action that was just run */
     unsigned char *room;
     size_t n_room;
-    sim_stage_run *stage, *mark; /* mark: as they were a round ago */
-    size_t n_stages, n_marks;
-    sim_parcel *parcel, *marked_parcel;
-    size_t n_parcels, n_marked_parcels;
+    sim_stage_run *stage, *saved;
+    size_t n_stages, n_saved;
+    sim_parcel *parcel;
+    size_t n_parcels;
+    sim_mark mark[3], before, tried; /* the last three rounds; where a trial began and ended */
 };
 
 /* One run. */
@@ -68,6 +79,13 @@ CS_MUST_USE cs_status sim__find_classes(sim_iteration *it);
 
 /* Runs the actions of a stage before `until` that do not wait for a value that is not there yet. */
 CS_MUST_USE cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *progress);
+
+/* Takes a mark, and sets the stages to one of the same shape. */
+CS_MUST_USE cs_status sim__mark_take(const sim_iteration *it, sim_mark *mark);
+void sim__mark_restore(const sim_iteration *it, const sim_mark *mark);
+/* Room for as many times and sums as `like` has, and its shape. */
+CS_MUST_USE cs_status sim__mark_reserve(const sim_mark *like, sim_mark *mark, cs_error *err);
+void sim__mark_free(sim_mark *mark);
 
 /* Runs all actions of all stages; rounds that repeat are taken at once.  CS_EDEADLOCK when stages
  * wait for each other. */

@@ -79,13 +79,23 @@ static void merge_chunks(sim_lower_work *w, sim_op_list *list, size_t n)
     }
 }
 
-/* The i-th of b in the background stands before the k-th of u urgent ones when
+/* Before which of u urgent operations the i-th of b in the background stands: the first k with
  * (2i + 1) u < (2k + 1) b. */
-static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
+static size_t place_of(const sim_lower_work *w, const sim_op_list *list, size_t i)
 {
-    size_t due = list->total, position = (2 * w->merged_urgent + 1) * list->total;
+    size_t position = (2 * i + 1) * w->urgent;
 
-    if (!all && w->urgent > 0)
+    if (i == list->total)
+        return SIZE_MAX;
+    return position < list->total ? 0 : (position - list->total) / (2 * list->total) + 1;
+}
+
+/* Moves what stands before the k-th urgent one or an earlier one: (2i + 1) u < (2k + 1) b. */
+static void merge_list(sim_lower_work *w, sim_op_list *list, size_t k)
+{
+    size_t due = list->total, position = (2 * k + 1) * list->total;
+
+    if (w->urgent > 0)
         due = position <= w->urgent ? 0
                                     : (position - w->urgent + 2 * w->urgent - 1) / (2 * w->urgent);
     if (due > list->total)
@@ -94,21 +104,67 @@ static void merge_list(sim_lower_work *w, sim_op_list *list, bool all)
         merge_chunks(w, list, due - list->merged);
 }
 
-/* How many urgent ones come before the next of a background list. */
-static size_t until_next(const sim_lower_work *w, const sim_op_list *list)
+/* Moves what stands before the k-th urgent one or an earlier one, in the order of places. */
+static void merge_background(sim_lower_work *w, size_t k)
 {
-    size_t position = (2 * list->merged + 1) * w->urgent, first;
+    sim_op_list *gather = &w->list[SIM_LIST_GATHER], *reduce = &w->list[SIM_LIST_REDUCE];
 
-    if (list->merged == list->total)
-        return SIZE_MAX;
-    first = position < list->total ? 0 : (position - list->total) / (2 * list->total) + 1;
-    return first - w->merged_urgent;
+    for (;;) {
+        size_t next = place_of(w, gather, gather->merged);
+        size_t other = place_of(w, reduce, reduce->merged);
+        if (next > k && other > k)
+            return;
+        if (next <= other)
+            merge_list(w, gather, other < k ? other : k);
+        else
+            merge_list(w, reduce, next <= k ? next - 1 : k);
+    }
 }
 
-void sim__merge_background(sim_lower_work *w, bool all)
+void sim__merge_rest(sim_lower_work *w)
 {
-    merge_list(w, &w->list[SIM_LIST_GATHER], all);
-    merge_list(w, &w->list[SIM_LIST_REDUCE], all);
+    if (w->merged_urgent > 0)
+        merge_background(w, w->merged_urgent - 1);
+    for (int i = SIM_LIST_GATHER; i < SIM_N_LISTS; i++)
+        if (w->list[i].total > w->list[i].merged)
+            merge_chunks(w, &w->list[i], w->list[i].total - w->list[i].merged);
+}
+
+/* Dimensions that an operation occupies (bit set); those of a flow are of no other list. */
+static unsigned servers_of(const sim_op *op)
+{
+    return op->server == SIM_FLOW        ? 0
+           : op->server == SIM_NO_SERVER ? ~0u
+                                         : 1u << (op->server - 1) | op->other_servers;
+}
+
+/* Place of the next of a background list that is served on one of `servers` (bit set); SIZE_MAX
+ * when there is none. */
+static size_t next_on(const sim_lower_work *w, const sim_op_list *list, unsigned servers)
+{
+    size_t ahead = list->merged, skip = list->offset;
+
+    for (size_t at = list->at; at < list->n; at++) {
+        if ((servers_of(&list->op[at]) & servers) != 0)
+            return place_of(w, list, ahead);
+        ahead += (size_t)list->op[at].count - skip;
+        skip = 0;
+    }
+    return SIZE_MAX;
+}
+
+/* How many urgent ones on `servers` come before the next in the background that is served there
+ * too; others in the background may as well come later in the program. */
+static size_t until_next(sim_lower_work *w, unsigned servers)
+{
+    for (;;) {
+        size_t gather = next_on(w, &w->list[SIM_LIST_GATHER], servers);
+        size_t reduce = next_on(w, &w->list[SIM_LIST_REDUCE], servers);
+        size_t next = gather < reduce ? gather : reduce;
+        if (next > w->merged_urgent)
+            return next - w->merged_urgent;
+        merge_background(w, w->merged_urgent);
+    }
 }
 
 static bool meets_background(const sim_lower_work *w, const sim_timed *timed)
@@ -140,16 +196,15 @@ static void put_phase(sim_lower_work *w, int which, const chunk_writer *cw, cons
 {
     bool merges = which == SIM_LIST_OUT && meets_background(w, cw->timed);
     size_t longest = sim__distinct_slots(w->l) ? 1 : cw->chunks;
+    unsigned servers = sim__distinct_slots(w->l) ? ~0u
+                                                 : 1u << (cw->timed->phase[phase].server - 1) |
+                                                       cw->timed->phase[phase].others;
 
     for (size_t c = 0, n; c < cw->chunks; c += n) {
         n = cw->chunks - c < longest ? cw->chunks - c : longest;
         if (merges) {
-            size_t gather, reduce;
-            sim__merge_background(w, false);
-            gather = until_next(w, &w->list[SIM_LIST_GATHER]);
-            reduce = until_next(w, &w->list[SIM_LIST_REDUCE]);
-            n = n < gather ? n : gather;
-            n = n < reduce ? n : reduce;
+            size_t until = until_next(w, servers);
+            n = n < until ? n : until;
             w->merged_urgent += n;
         }
         put_run(w, which, cw, op, (size_t[2]){phase, c}, n);

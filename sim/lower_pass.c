@@ -113,7 +113,7 @@ static int16_t join(sim_lower_work *w, int which)
 /* Just in time: the block's own weights are gathered before anything else of it. */
 static void put_own_gather(sim_lower_work *w)
 {
-    sim__merge_background(w, true);
+    sim__merge_rest(w);
     w->weights_slot = join(w, SIM_LIST_GATHER);
     w->list[SIM_LIST_GATHER].n_ends = 0;
 }
@@ -377,7 +377,7 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     if (out->prefetch == 0 && w.list[SIM_LIST_GATHER].n > 0)
         put_own_gather(&w);
     if (l->job->serial)
-        sim__merge_background(&w, true);
+        sim__merge_rest(&w);
     if (pass != NULL)
         CS_TRY(sim__put_items(&w, pass, err));
     if (l->job->serial)
@@ -385,7 +385,7 @@ cs_status sim__lower_pass(sim_lowering *l, sim_context context, sim_lowered *out
     else if (pass != NULL && pass->output >= 0)
         out->output = w.item_slot[pass->output];
     CS_TRY(put_boundary(&w, out, err));
-    sim__merge_background(&w, true);
+    sim__merge_rest(&w);
     out->gathered = join(&w, SIM_LIST_GATHER);
     out->reduced = join(&w, SIM_LIST_REDUCE);
     CS_TRY(keep(&w, out, err));

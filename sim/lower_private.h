@@ -87,8 +87,8 @@ void sim__push(sim_lower_work *w, sim_op_list *list, const sim_op *op);
 void sim__set_dep(sim_op *op, int16_t slot);
 /* Whether every operation has a slot of its own (timelines, event-driven runs). */
 bool sim__distinct_slots(const sim_lowering *l);
-/* Emits background operations whose place is before the next of the urgent ones, or all. */
-void sim__merge_background(sim_lower_work *w, bool all);
+/* Emits what is left of the background, gathers first. */
+void sim__merge_rest(sim_lower_work *w);
 /* A collective to be written: its phases, pieces, and the axis to blame. */
 typedef struct {
     const sim_timed *timed;

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMO_SLOTS = 2048, MEMO_FULL = MEMO_SLOTS * 3 / 4, SPILL = 64 };
+/* Of the start of a pass in sim_account.ends. */
+#define START_WEIGHT ((UINT64_C(1) << 20) + 1)
+
+enum { MEMO_SLOTS = 4096, MEMO_FULL = 1536, SPILL = 64 };
 
 typedef struct {
     uint64_t id;
-    uint32_t generation;
     sim_state state;
     sim_step step;
 } memo_entry;
@@ -17,7 +19,10 @@ struct sim_memo {
     uint32_t generation;
     size_t n, spill;
     size_t n_dims, n_ahead; /* parts of a state that are in use */
-    memo_entry entry[MEMO_SLOTS];
+    struct {
+        uint32_t generation, entry;
+    } slot[MEMO_SLOTS];
+    memo_entry entry[MEMO_FULL];
     sim_step spilled[SPILL];
 };
 
@@ -38,7 +43,7 @@ void sim__memo_reset(sim_memo *memo, size_t n_dims, size_t n_ahead)
     memo->n = 0;
     memo->generation++;
     if (memo->generation == 0) {
-        memset(memo->entry, 0, sizeof memo->entry);
+        memset(memo->slot, 0, sizeof memo->slot);
         memo->generation = 1;
     }
 }
@@ -84,8 +89,8 @@ static bool same_state(const sim_memo *memo, const sim_state *a, const sim_state
 const sim_step *sim__memo_find(const sim_memo *memo, uint64_t id, const sim_state *state)
 {
     for (size_t at = slot_of(memo, id, state);; at = (at + 1) % MEMO_SLOTS) {
-        const memo_entry *e = &memo->entry[at];
-        if (e->generation != memo->generation)
+        const memo_entry *e = &memo->entry[memo->slot[at].entry];
+        if (memo->slot[at].generation != memo->generation)
             return NULL;
         if (e->id == id && same_state(memo, &e->state, state))
             return &e->step;
@@ -101,13 +106,13 @@ sim_step *sim__memo_add(sim_memo *memo, uint64_t id, const sim_state *state)
         memo->spill = (memo->spill + 1) % SPILL;
         return &memo->spilled[memo->spill];
     }
-    while (memo->entry[at].generation == memo->generation)
+    while (memo->slot[at].generation == memo->generation)
         at = (at + 1) % MEMO_SLOTS;
-    e = &memo->entry[at];
+    memo->slot[at].generation = memo->generation;
+    memo->slot[at].entry = (uint32_t)memo->n;
+    e = &memo->entry[memo->n++];
     e->id = id;
-    e->generation = memo->generation;
     e->state = *state;
-    memo->n++;
     return &e->step;
 }
 
@@ -133,6 +138,16 @@ void sim__account_add(sim_account *total, const sim_account *part, sim_time time
         total->wait[i] += times * part->wait[i];
     total->network += times * part->network;
     total->sent_bytes += times * part->sent_bytes;
+    total->ends += (uint64_t)times * part->ends;
+}
+
+/* Operation times of `n` passes that begin `took` apart count from the beginning of the action, not
+ * of the pass; a start counts for more than all operations of a pass. */
+static void shift_ends(sim_account *total, sim_time clock, sim_time took, int64_t n)
+{
+    uint64_t starts = (uint64_t)n * (uint64_t)clock + (uint64_t)(n * (n - 1) / 2) * (uint64_t)took;
+
+    total->ends += starts * START_WEIGHT;
 }
 
 static sim_time series(sim_time first, sim_time second, int64_t j)
@@ -149,6 +164,8 @@ static void account_add_series(sim_account *total, const sim_account *first,
         total->wait[i] += series(first->wait[i], second->wait[i], j);
     total->network += series(first->network, second->network, j);
     total->sent_bytes += series(first->sent_bytes, second->sent_bytes, j);
+    total->ends += (uint64_t)(j + 1) * first->ends +
+                   (uint64_t)(j * (j + 1) / 2) * (second->ends - first->ends);
 }
 
 static void report(const sim_runner *runner, const sim_lowered *pass, sim_time clock)
@@ -168,10 +185,8 @@ static void report(const sim_runner *runner, const sim_lowered *pass, sim_time c
 
 static sim_time run_pass(const sim_runner *runner, const sim_lowered *pass, sim_step *step)
 {
-    step->sum = 0;
     if (pass->scheduling == SIM_PROGRAM)
-        return sim__block_run(pass, &step->state, &step->account, &step->leave, runner->times,
-                              &step->sum);
+        return sim__block_run(pass, &step->state, &step->account, &step->leave, runner->times);
     return sim__block_run_events(pass, &step->state, &step->account, &step->leave, runner->times,
                                  runner->room);
 }
@@ -195,7 +210,8 @@ static const sim_step *take(const run *r, const sim_state *state)
     if (known != NULL)
         return known;
     step = sim__memo_add(r->runner->memo, r->id, state);
-    *step = (sim_step){.state = *state};
+    memset(step, 0, sizeof *step);
+    step->state = *state;
     step->took = run_pass(r->runner, r->pass, step);
     return step;
 }
@@ -213,6 +229,7 @@ static void arrive(run *r, sim_time clock, const sim_step *step, int64_t times)
 static void advance(run *r, const sim_step *step)
 {
     sim__account_add(&r->course->account, &step->account, 1);
+    shift_ends(&r->course->account, r->course->now.clock, 0, 1);
     arrive(r, r->course->now.clock, step, 1);
 }
 
@@ -220,6 +237,7 @@ static void advance(run *r, const sim_step *step)
 static void repeat(run *r, const sim_step *step)
 {
     sim__account_add(&r->course->account, &step->account, r->left);
+    shift_ends(&r->course->account, r->course->now.clock, step->took, r->left);
     arrive(r, r->course->now.clock + (r->left - 1) * step->took, step, r->left);
 }
 
@@ -228,7 +246,8 @@ static bool on_line(const sim_step *first, const sim_step *second, const sim_ste
                     const sim_state *next, int64_t j)
 {
     return step->took == first->took &&
-           step->sum == first->sum + (uint64_t)j * (second->sum - first->sum) &&
+           step->account.ends ==
+               first->account.ends + (uint64_t)j * (second->account.ends - first->account.ends) &&
            sim__state_equal(&step->state, next);
 }
 
@@ -252,6 +271,7 @@ static bool jump(run *r, const sim_step *first)
         if (!on_line(first, second, step, &next, j))
             continue;
         account_add_series(&r->course->account, &first->account, &second->account, j);
+        shift_ends(&r->course->account, r->course->now.clock, first->took, j + 1);
         arrive(r, r->course->now.clock + j * first->took, step, j + 1);
         return true;
     }

@@ -19,7 +19,6 @@ typedef struct {
     sim_state state;
     sim_account account;
     sim_exit leave;
-    uint64_t sum;        /* of operation times (passes) */
     sim_pass_id pending; /* reductions left behind (actions) */
 } sim_step;
 
