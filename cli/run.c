@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The default is local search; without it, what the registry has. */
 static const char *default_agent(void)
@@ -156,23 +155,10 @@ done:
     return status;
 }
 
-/* Removes a study that this run made and that holds nothing. */
-static void remove_study(const char *path)
-{
-    static const char *const ends[] = {"", "-wal", "-shm"};
-    char name[4096];
-
-    for (size_t i = 0; i < CS_COUNT(ends); i++)
-        if (snprintf(name, sizeof name, "%s%s", path, ends[i]) < (int)sizeof name)
-            (void)unlink(name);
-}
-
 static cs_status search_and_print(cli_context *cli, cli_run_state *run, search_options *options,
                                   cs_error *err)
 {
     cs_status status = CS_OK;
-
-    const bool fresh = access(run->place.study, F_OK) != 0;
 
     options->study_path = run->place.study;
     if (!cli->args.quiet)
@@ -183,8 +169,6 @@ static cs_status search_and_print(cli_context *cli, cli_run_state *run, search_o
                  ? cli_run_external(cli, &run->problem, options, &run->outcome, err)
                  : search_run(&run->problem, options, &run->outcome, err);
     cli_progress_end(&run->line);
-    if (status != CS_OK && fresh && run->outcome.unique == 0)
-        remove_study(run->place.study);
     CS_TRY(status);
     if (run->outcome.has_best)
         psa_space_decode(run->problem.space, run->outcome.best.point, &run->best_config);

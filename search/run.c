@@ -275,6 +275,10 @@ cs_status search_run(const search_problem *problem, const search_options *option
     out->agent_s = out->agent_s > out->precheck_s ? out->agent_s - out->precheck_s : 0.0;
     out->evaluations_per_s = out->wall_s > 0 ? (double)out->unique / out->wall_s : 0;
 done:
+    if (status != CS_OK) {
+        search__study_abandon(r->engine.study);
+        r->engine.study = NULL;
+    }
     run_fini(r);
     free(r);
     if (status != CS_OK)

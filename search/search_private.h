@@ -113,6 +113,9 @@ cs_status search__study_put(search_study *study, const char *key, uint64_t value
 /* *found is false when the key is absent. */
 cs_status search__study_get(search_study *study, const char *key, uint64_t *value, bool *found,
                             cs_error *err);
+/* Closes a study whose run has failed; one that this process made and that holds no trial is
+ * removed.  NULL is a no-op. */
+void search__study_abandon(search_study *study);
 /* Ends the open transaction when it is 100 ms old, or always with `now`. */
 cs_status search__study_commit(search_study *study, bool now, cs_error *err);
 /* Stores the agent's snapshot in the open transaction, as the state after `trials` trials. */

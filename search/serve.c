@@ -451,6 +451,10 @@ cs_status search_serve(const search_problem *problem, const search_serve_options
         CS_TRY(search__study_commit(s->engine.study, true, err));
     out->wall_s = search__now_s() - s->engine.start_s;
 done:
+    if (status != CS_OK) {
+        search__study_abandon(s->engine.study);
+        s->engine.study = NULL;
+    }
     agent_destroy(s->agent);
     search__engine_fini(&s->engine);
     cs_rng_destroy(s->rng);

@@ -37,7 +37,8 @@ enum {
 
 struct search_study {
     search__store *store;
-    int lock; /* file descriptor that holds the owner's lock, -1 for readers */
+    char *made; /* its path, when this process made it */
+    int lock;   /* file descriptor that holds the owner's lock, -1 for readers */
     const search_problem *problem;
     search_problem own; /* of a study opened alone */
     bool owns_problem;
@@ -154,6 +155,7 @@ void search_study_close(search_study *study)
         free(study->info[i]);
     free(study->point_bytes);
     free(study->point);
+    free(study->made);
     free(study);
 }
 
@@ -208,11 +210,22 @@ cs_status search_study_create(const char *path, const search_problem *problem,
         remove_files(path);
         return status;
     }
+    study->made = strdup(path);
     *out = study;
     study = NULL;
 done:
     search_study_close(study);
     return status;
+}
+
+void search__study_abandon(search_study *study)
+{
+    uint64_t n;
+
+    if (study != NULL && study->made != NULL &&
+        search__store_count(study->store, &n, NULL) == CS_OK && n == 0)
+        remove_files(study->made);
+    search_study_close(study);
 }
 
 static cs_status check_same(search_study *study, const char *path, const search_study_setup *setup,
