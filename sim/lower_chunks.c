@@ -261,7 +261,7 @@ static cs_status put_flow(sim_lower_work *w, int which, const sim_piece *piece, 
     whole.count = (int16_t)(chunks * timed->n_phases); /* places in a list, as chunk by chunk */
     whole.out = out;
     whole.flow = (int16_t)w->n_flows;
-    w->flow[w->n_flows++] = (sim_flow){(int64_t)chunks, timed->n_phases, phase};
+    w->l->flow[w->n_flows++] = (sim_flow){(int64_t)chunks, timed->n_phases, phase};
     sim__push(w, &w->list[which], &whole);
     return CS_OK;
 }

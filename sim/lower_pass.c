@@ -330,7 +330,7 @@ static cs_status keep(sim_lower_work *w, sim_lowered *out, cs_error *err)
         return cs_fail(err, CS_ENOMEM, "operations of a block");
     memcpy(op, w->list[SIM_LIST_OUT].op, w->list[SIM_LIST_OUT].n * sizeof *op);
     memcpy(cause, w->cause, w->n_slots);
-    memcpy(flow, w->flow, w->n_flows * sizeof *flow);
+    memcpy(flow, w->l->flow, w->n_flows * sizeof *flow);
     out->op = op;
     out->n = w->list[SIM_LIST_OUT].n;
     out->slot_cause = cause;

@@ -31,6 +31,7 @@ struct sim_lowering {
     uint8_t *cause_room;
     int16_t *item_room;
     size_t room_ops, room_slots;
+    sim_flow flow[SIM_MOST_FLOWS];
 };
 
 enum { SIM_MOST_ENDS = 32 };
@@ -73,8 +74,7 @@ typedef struct {
     double total_s;
     sim_time compute;
     int64_t sent_bytes;
-    sim_flow flow[SIM_MOST_FLOWS];
-    size_t n_flows;
+    size_t n_flows;             /* in l->flow */
     unsigned dims[SIM_N_LISTS]; /* bit sets: dimensions each list uses */
     double load[SIM_MAX_DIMS];  /* themis: seconds given to each dimension so far */
 } sim_lower_work;
