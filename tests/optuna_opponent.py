@@ -113,7 +113,7 @@ def run(environment, sampler, evaluations):
     return trace, proposals, inside
 
 
-def main(program, suite_path, runs_path, seeds=None, samplers="tpe,tpe_multivariate,nsga2,random"):
+def main(program, suite_path, runs_path, seeds=None, samplers="tpe,nsga2,random"):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     with open(suite_path, encoding="utf-8") as file:
