@@ -65,12 +65,21 @@ void agent__mutate_var(const psa_space *space, cs_rng *rng, size_t var, int32_t 
 /* `n` random moves, each to a valid neighbour; the point stays valid. */
 void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *point);
 
+/* Gives a tuple variable (any variable, should there be no tuple) another value: a neighbour or
+ * any, with equal chances; the point stays valid.  `scratch` has room for a point. */
+void agent__change_split(const psa_space *space, cs_rng *rng, int32_t *scratch, int32_t *point);
+
 bool agent__same(const agent_setup *setup, const int32_t *a, const int32_t *b);
 /* True when the point has been evaluated already (then *score); false too when the caller keeps no
  * cache. */
 bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *score);
 /* False when the memory pre-check refuses the point. */
 bool agent__fits(const agent_setup *setup, const int32_t *point);
+/* Moves a point that the memory pre-check refuses to one that fits, by up to three one-variable
+ * moves away from variable `pinned`, each the best there is.  False when that is not enough.
+ * `list` has room for agent__moves_max moves, `scratch` for two points. */
+bool agent__make_fit(const agent_setup *setup, cs_rng *rng, size_t pinned, agent__move *list,
+                     int32_t *scratch, int32_t *point);
 /* What is known for free about a point: its cached score, or "infeasible" from the memory
  * pre-check.  False when only an evaluation can tell. */
 bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_score *score);

@@ -1,39 +1,51 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Iterated local search (Lourenco, Martin, Stuetzle, Handbook of Metaheuristics, 2003).  A chain
- * descends from a random design over the one-move neighbourhood in random order, taking the first
+ * descends from the best of a few random designs over the one-move neighbourhood, taking the first
  * improvement; at a local optimum it keeps the better of it and its incumbent, kicks the incumbent
- * and descends again; after many failures it starts anew.
+ * and descends again; after some failures it starts anew.
+ *
+ * A linear model of all designs seen (ridge.h) says which neighbours to look at first, and which of
+ * some kicks and new starts to take.
  *
  * Neighbours are proposed in blocks that grow as improvements become rare, so that little is wasted
  * on the steep part and a block keeps many threads busy near an optimum.  What a neighbour scores
- * is taken for free where the design is known, or cannot fit while the current one does.
+ * is taken for free where the design is known, or cannot fit while the current one does.  The best
+ * splits often lie where memory is nearly full: a neighbour with another split that does not fit is
+ * made to fit by moves on other variables.
  *
- * After a kick only the variables it changed and a share of the others are looked at; the whole
- * neighbourhood follows where that led to a better design than the incumbent.
+ * After a kick only the variables it changed and the more promising half of the other moves are
+ * looked at; the whole neighbourhood follows where that led to a better design than the incumbent.
  *
- * Two kicks alternate at random: a few random moves; and the compound kick, which changes one tuple
- * (a split over the axes) and then re-optimises the variables of the network dimensions first. */
+ * Most kicks are compound: they change one tuple (a split over the axes), and the descent
+ * re-optimises the rest; others are a few random moves. */
 #include "agents/agents_private.h"
+#include "agents/ridge.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FREE_STEPS = 1024 }; /* free neighbours a chain may look at in one ask */
 
-typedef enum { START, DESCEND } phase;
+/* Above every energy: kicks to designs that are known or do not fit are last choices. */
+static const double out_of_question = 1e7;
+
+typedef enum { SCOUT, START, DESCEND } phase;
 
 typedef struct {
     cs_rng *rng;
     int32_t *at, *incumbent; /* current design and best local optimum since the start */
-    agent__move *moves;      /* shuffled neighbourhood of `at` */
+    agent__move *moves;      /* neighbourhood of `at`, most promising first */
+    double *promise;         /* change of energy that the model expects of each move */
     int32_t *asked;          /* batch x n_vars: proposals of the open ask */
     struct {
         agent_score at_score, incumbent_score;
         uint64_t n_moves, next_move; /* list and position in it */
         uint64_t failures;           /* kicks without a better optimum */
         double hit_rate;             /* recent share of improving neighbours */
-        int32_t phase, started, has_incumbent, dims_first;
+        uint64_t scouted;            /* designs drawn before the first descent */
+        int32_t phase, has_incumbent;
         int32_t focused, pad_; /* the neighbourhood is thinned around what a kick changed */
     } run;
     size_t n_asked;
@@ -43,17 +55,22 @@ typedef struct {
     agent_setup setup;
     size_t n_vars, n_chains, batch;
     chain *chains;
-    int32_t *work; /* a candidate */
+    int32_t *work, *kicked; /* candidates */
+    int32_t *scratch;       /* two points */
+    agent__move *fixes;     /* neighbourhood of a design being made to fit */
+    agent__ridge *model;
 } local_state;
 
-enum { CHAINS, BATCH, KICK, COMPOUND, RESTART, FOCUS };
+enum { CHAINS, BATCH, START_WITH, KICK, COMPOUND, RESTART, FOCUS, CHOICE };
 static const agent_param params[] = {
     {"chains", 1, 1, 4096, "independent searches, each with its own random stream"},
     {"batch", 16, 1, 4096, "most neighbours per chain and ask"},
+    {"start", 16, 1, 1e6, "random designs of which a chain begins with the best"},
     {"kick", 4, 1, 64, "random moves that leave a local optimum"},
-    {"compound", 0.3, 0, 1, "chance of a compound kick instead: another split, network first"},
-    {"restart", 20, 1, 1e6, "kicks without success before a new start"},
-    {"focus", 0.5, 0, 1, "share of moves on unchanged variables looked at after a kick"},
+    {"compound", 0.8, 0, 1, "chance of a compound kick instead: another split"},
+    {"restart", 8, 1, 1e6, "kicks without success before a new start"},
+    {"focus", 0.4, 0, 1, "share of moves on unchanged variables looked at after a kick"},
+    {"choice", 12, 1, 4096, "kicks or new starts from which the model chooses"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -65,10 +82,11 @@ static cs_status init_chain(local_state *st, size_t i, cs_error *err)
     c->at = calloc(st->n_vars + 1, sizeof *c->at);
     c->incumbent = calloc(st->n_vars + 1, sizeof *c->incumbent);
     c->moves = calloc(agent__moves_max(st->setup.space), sizeof *c->moves);
+    c->promise = calloc(agent__moves_max(st->setup.space), sizeof *c->promise);
     c->asked = calloc(st->batch * st->n_vars + 1, sizeof *c->asked);
     c->run.hit_rate = 0.5;
     if (c->rng == NULL || c->at == NULL || c->incumbent == NULL || c->moves == NULL ||
-        c->asked == NULL)
+        c->asked == NULL || c->promise == NULL)
         return cs_fail(err, CS_ENOMEM, "local agent");
     return CS_OK;
 }
@@ -82,8 +100,13 @@ static cs_status init(void *state, const agent_setup *setup, cs_error *err)
     st->n_vars = psa_space_n_vars(setup->space);
     st->batch = agent__count(setup, BATCH);
     st->work = calloc(st->n_vars + 1, sizeof *st->work);
+    st->kicked = calloc(st->n_vars + 1, sizeof *st->kicked);
+    st->scratch = calloc(2 * st->n_vars + 1, sizeof *st->scratch);
+    st->fixes = calloc(agent__moves_max(setup->space), sizeof *st->fixes);
+    st->model = agent__ridge_create(setup->space);
     st->chains = calloc(agent__count(setup, CHAINS), sizeof *st->chains);
-    if (st->work == NULL || st->chains == NULL)
+    if (st->work == NULL || st->kicked == NULL || st->scratch == NULL || st->fixes == NULL ||
+        st->model == NULL || st->chains == NULL)
         return cs_fail(err, CS_ENOMEM, "local agent");
     st->n_chains = agent__count(setup, CHAINS);
     for (size_t i = 0; i < st->n_chains; i++)
@@ -101,42 +124,57 @@ static void fini(void *state)
         free(st->chains[i].at);
         free(st->chains[i].incumbent);
         free(st->chains[i].moves);
+        free(st->chains[i].promise);
         free(st->chains[i].asked);
     }
     free(st->chains);
     free(st->work);
+    free(st->kicked);
+    free(st->scratch);
+    free(st->fixes);
+    agent__ridge_destroy(st->model);
 }
 
-/* Keeps the moves on variables that differ from the incumbent, and a share of the others. */
+/* Keeps the moves on variables that differ from the incumbent, and the first of the others. */
 static size_t thin_out(local_state *st, chain *c, size_t n)
 {
+    const size_t share = (size_t)(st->setup.param[FOCUS] * (double)n + 0.5);
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
         const int32_t var = c->moves[i].var;
-        if (c->at[var] != c->incumbent[var] || cs_rng_uniform(c->rng) < st->setup.param[FOCUS])
+        if (i < share || c->at[var] != c->incumbent[var])
             c->moves[kept++] = c->moves[i];
     }
     return kept;
 }
 
-/* Lists the neighbourhood of the current design in random order, after a compound kick with the
- * variables of the network dimensions in front. */
+/* Moves in the order of the change that the model expects. */
+static void sort_moves(local_state *st, chain *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const agent__move m = c->moves[i];
+        const size_t var = (size_t)m.var;
+        const double change = agent__ridge_effect(st->model, var, m.value) -
+                              agent__ridge_effect(st->model, var, c->at[var]);
+        size_t at = i;
+        while (at > 0 && c->promise[at - 1] > change) {
+            c->moves[at] = c->moves[at - 1];
+            c->promise[at] = c->promise[at - 1];
+            at--;
+        }
+        c->moves[at] = m;
+        c->promise[at] = change;
+    }
+}
+
 static void open_neighbourhood(local_state *st, chain *c)
 {
-    size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves), front = 0;
+    size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves);
 
-    if (c->run.focused)
-        n = thin_out(st, c, n);
     agent__shuffle(c->rng, c->moves, n);
-    for (size_t i = 0; c->run.dims_first && i < n; i++) {
-        if (psa_space_group(st->setup.space, (size_t)c->moves[i].var) == 0)
-            continue;
-        agent__move m = c->moves[i];
-        c->moves[i] = c->moves[front];
-        c->moves[front++] = m;
-    }
-    c->run.n_moves = n;
+    sort_moves(st, c, n);
+    c->run.n_moves = c->run.focused ? thin_out(st, c, n) : n;
     c->run.next_move = 0;
     c->run.phase = DESCEND;
 }
@@ -148,25 +186,48 @@ static void move_to(local_state *st, chain *c, const int32_t *point, const agent
     open_neighbourhood(st, c);
 }
 
-static void change_split(local_state *st, chain *c)
+/* The most promising of some uniform designs. */
+static cs_status new_start(local_state *st, chain *c, cs_error *err)
 {
-    const psa_space *space = st->setup.space;
+    cs_status status = CS_OK;
+    double best = INFINITY;
 
-    for (int tries = 0; tries < 32; tries++) {
-        size_t var = (size_t)cs_rng_below(c->rng, st->n_vars);
-        int32_t card = psa_space_card(space, var);
-        if (card < 2 || (tries < 16 && psa_space_var_kind(space, var) != PSA_VAR_TUPLE))
+    for (size_t i = 0; i < agent__count(&st->setup, CHOICE); i++) {
+        CS_TRY(agent__sample_fitting(&st->setup, c->rng, st->kicked, err));
+        double promise = agent__ridge_predict(st->model, st->kicked);
+        if (promise >= best)
             continue;
-        memcpy(st->work, c->at, st->n_vars * sizeof *st->work);
-        agent__move any = {(int32_t)var, (int32_t)cs_rng_below(c->rng, (uint64_t)card)};
-        if (cs_rng_uniform(c->rng) < 0.5) {
-            agent__mutate_var(space, c->rng, var, st->work);
-            any.value = st->work[var];
-        }
-        if (agent__apply(space, c->rng, c->at, any, st->work)) {
-            memcpy(c->at, st->work, st->n_vars * sizeof *st->work);
-            return;
-        }
+        best = promise;
+        memcpy(c->at, st->kicked, st->n_vars * sizeof *c->at);
+    }
+done:
+    return status;
+}
+
+/* The most promising of some kicks from the incumbent, new ones that fit first. */
+static void kick(local_state *st, chain *c)
+{
+    const bool compound = cs_rng_uniform(c->rng) < st->setup.param[COMPOUND];
+    double best = INFINITY;
+    agent_score score;
+
+    for (size_t i = 0; i < agent__count(&st->setup, CHOICE); i++) {
+        memcpy(st->kicked, c->incumbent, st->n_vars * sizeof *c->at);
+        if (compound)
+            agent__change_split(st->setup.space, c->rng, st->scratch, st->kicked);
+        else
+            agent__perturb(st->setup.space, c->rng, (size_t)st->setup.param[KICK], st->kicked);
+        double promise = agent__ridge_predict(st->model, st->kicked);
+        if (promise >= best)
+            continue;
+        (void)agent__make_fit(&st->setup, c->rng, SIZE_MAX, st->fixes, st->scratch, st->kicked);
+        promise = agent__ridge_predict(st->model, st->kicked);
+        if (agent__free_score(&st->setup, st->kicked, &score))
+            promise += out_of_question;
+        if (promise >= best)
+            continue;
+        best = promise;
+        memcpy(c->at, st->kicked, st->n_vars * sizeof *c->at);
     }
 }
 
@@ -191,27 +252,15 @@ static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
         c->run.failures++;
     }
     c->run.phase = START;
-    c->run.dims_first = 0;
     c->run.focused = st->setup.param[FOCUS] < 1.0;
     if ((double)c->run.failures >= st->setup.param[RESTART]) {
         c->run.has_incumbent = 0;
         c->run.failures = 0;
         c->run.hit_rate = 0.5;
         c->run.focused = 0;
-        return agent__sample_fitting(&st->setup, c->rng, c->at, err);
+        return new_start(st, c, err);
     }
-    memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);
-    if (cs_rng_uniform(c->rng) < st->setup.param[COMPOUND]) {
-        c->run.dims_first = 1;
-        change_split(st, c);
-        return CS_OK;
-    }
-    for (int tries = 0; tries < 8; tries++) {
-        memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);
-        agent__perturb(st->setup.space, c->rng, (size_t)st->setup.param[KICK], c->at);
-        if (agent__fits(&st->setup, c->at))
-            break;
-    }
+    kick(st, c);
     return CS_OK;
 }
 
@@ -237,6 +286,20 @@ static bool known_score(const local_state *st, const chain *c, const int32_t *po
     return agent__known(&st->setup, point, score);
 }
 
+/* The neighbour by a move into `work`; another split is made to fit.  False when there is none. */
+static bool neighbour(local_state *st, chain *c, agent__move move)
+{
+    const size_t var = (size_t)move.var;
+
+    if (!agent__apply(st->setup.space, c->rng, c->at, move, st->work))
+        return false;
+    if (c->run.at_score.outcome != AGENT_FEASIBLE ||
+        psa_space_var_kind(st->setup.space, var) != PSA_VAR_TUPLE)
+        return true;
+    return agent__make_fit(&st->setup, c->rng, var, st->fixes, st->scratch, st->work) &&
+           !agent__same(&st->setup, st->work, c->at);
+}
+
 /* Fills the block with neighbours whose score is not known; steps at once to a known better one. */
 static void scan(local_state *st, chain *c, int *steps)
 {
@@ -247,7 +310,7 @@ static void scan(local_state *st, chain *c, int *steps)
         agent__move move = c->moves[c->run.next_move];
         c->run.next_move++;
         ++*steps;
-        if (!agent__apply(st->setup.space, c->rng, c->at, move, st->work))
+        if (!neighbour(st, c, move))
             continue;
         if (!known_score(st, c, st->work, &score)) {
             propose(st, c, st->work);
@@ -263,6 +326,20 @@ static void scan(local_state *st, chain *c, int *steps)
     }
 }
 
+/* Random designs before the first descent. */
+static cs_status scout(local_state *st, chain *c, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const double missing = st->setup.param[START_WITH] - (double)c->run.scouted;
+
+    for (size_t i = 0; i < st->batch && (double)i < missing; i++) {
+        CS_TRY(agent__sample_fitting(&st->setup, c->rng, st->kicked, err));
+        propose(st, c, st->kicked);
+    }
+done:
+    return status;
+}
+
 /* Advances a chain until it has something to evaluate.  One that finds nothing new around it starts
  * anew at a design not seen yet. */
 static cs_status fill(local_state *st, chain *c, cs_error *err)
@@ -273,7 +350,9 @@ static cs_status fill(local_state *st, chain *c, cs_error *err)
 
     c->n_asked = 0;
     while (c->n_asked == 0) {
-        if (++steps >= FREE_STEPS) {
+        if (c->run.phase == SCOUT) {
+            CS_TRY(scout(st, c, err));
+        } else if (++steps >= FREE_STEPS) {
             CS_TRY(agent__sample_new(&st->setup, c->rng, 16, c->at, err));
             c->run.phase = START;
             c->run.has_incumbent = c->run.focused = 0;
@@ -300,9 +379,6 @@ static cs_status ask(void *state, size_t *n, int32_t *points, cs_error *err)
     *n = 0;
     for (size_t i = 0; i < st->n_chains; i++) {
         chain *c = &st->chains[i];
-        if (!c->run.started)
-            CS_TRY(agent__sample_fitting(&st->setup, c->rng, c->at, err));
-        c->run.started = 1;
         CS_TRY(fill(st, c, err));
         memcpy(points + *n * st->n_vars, c->asked, c->n_asked * st->n_vars * sizeof *points);
         *n += c->n_asked;
@@ -311,10 +387,30 @@ done:
     return status;
 }
 
+/* The better of the designs drawn so far is kept in `at`. */
+static void end_scouting(local_state *st, chain *c, const agent_score *score)
+{
+    for (size_t k = 0; k < c->n_asked; k++) {
+        if (c->run.scouted++ > 0 && agent_score_compare(&score[k], &c->run.at_score) >= 0)
+            continue;
+        memcpy(c->at, c->asked + k * st->n_vars, st->n_vars * sizeof *c->at);
+        c->run.at_score = score[k];
+    }
+    if ((double)c->run.scouted >= st->setup.param[START_WITH])
+        move_to(st, c, c->at, &c->run.at_score);
+}
+
 static void tell_chain(local_state *st, chain *c, const agent_score *score)
 {
     size_t best = SIZE_MAX;
 
+    for (size_t k = 0; k < c->n_asked; k++)
+        if (score[k].outcome == AGENT_FEASIBLE && !score[k].cached)
+            agent__ridge_learn(st->model, c->asked + k * st->n_vars, agent__energy(&score[k]));
+    if (c->run.phase == SCOUT) {
+        end_scouting(st, c, score);
+        return;
+    }
     if (c->run.phase == START) {
         move_to(st, c, c->at, &score[0]);
         return;
@@ -352,8 +448,6 @@ static cs_status seed(void *state, size_t n, const int32_t *points, const agent_
     (void)err;
     for (size_t i = 0; i < st->n_chains && i < n; i++)
         move_to(st, &st->chains[i], points + i * st->n_vars, &score[i]);
-    for (size_t i = 0; i < st->n_chains && i < n; i++)
-        st->chains[i].run.started = 1;
     return CS_OK;
 }
 
@@ -362,6 +456,7 @@ static void snapshot(void *state, agent__io *io)
     local_state *st = state;
     const size_t bytes = st->n_vars * sizeof(int32_t);
 
+    agent__ridge_io(io, st->model);
     for (size_t i = 0; i < st->n_chains; i++) {
         chain *c = &st->chains[i];
         AGENT__IO(io, c->run);

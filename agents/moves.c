@@ -178,6 +178,28 @@ void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *poin
         random_move(space, rng, point);
 }
 
+void agent__change_split(const psa_space *space, cs_rng *rng, int32_t *scratch, int32_t *point)
+{
+    const size_t n_vars = psa_space_n_vars(space), bytes = n_vars * sizeof *point;
+
+    for (int tries = 0; tries < 32; tries++) {
+        const size_t var = (size_t)cs_rng_below(rng, n_vars);
+        const int32_t card = psa_space_card(space, var);
+        if (card < 2 || (tries < 16 && psa_space_var_kind(space, var) != PSA_VAR_TUPLE))
+            continue;
+        memcpy(scratch, point, bytes);
+        agent__move any = {(int32_t)var, (int32_t)cs_rng_below(rng, (uint64_t)card)};
+        if (cs_rng_uniform(rng) < 0.5) {
+            agent__mutate_var(space, rng, var, scratch);
+            any.value = scratch[var];
+        }
+        if (agent__apply(space, rng, point, any, scratch)) {
+            memcpy(point, scratch, bytes);
+            return;
+        }
+    }
+}
+
 bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *score)
 {
     return setup->lookup != NULL && setup->lookup(setup->lookup_context, point, score);
@@ -186,6 +208,39 @@ bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *s
 bool agent__fits(const agent_setup *setup, const int32_t *point)
 {
     return setup->precheck == NULL || !(setup->precheck(setup->precheck_context, point) > 0.0);
+}
+
+bool agent__make_fit(const agent_setup *setup, cs_rng *rng, size_t pinned, agent__move *list,
+                     int32_t *scratch, int32_t *point)
+{
+    enum { MOST_STEPS = 3 };
+    const size_t n_vars = psa_space_n_vars(setup->space), bytes = n_vars * sizeof *point;
+    int32_t *from = scratch, *best = scratch + n_vars;
+
+    if (setup->precheck == NULL)
+        return true;
+    double violation = setup->precheck(setup->precheck_context, point);
+    for (int step = 0; step < MOST_STEPS && violation > 0.0; step++) {
+        const size_t n = agent__moves(setup->space, rng, point, list);
+        const double before = violation;
+        memcpy(from, point, bytes);
+        agent__shuffle(rng, list, n);
+        for (size_t i = 0; i < n && violation > 0.0; i++) {
+            if ((size_t)list[i].var == pinned ||
+                !agent__apply(setup->space, rng, from, list[i], point) ||
+                (pinned < n_vars && point[pinned] != from[pinned]))
+                continue;
+            double v = setup->precheck(setup->precheck_context, point);
+            if (v >= violation)
+                continue;
+            violation = v;
+            memcpy(best, point, bytes);
+        }
+        if (violation >= before)
+            return false;
+        memcpy(point, best, bytes);
+    }
+    return !(violation > 0.0);
 }
 
 bool agent__free_score(const agent_setup *setup, const int32_t *point, agent_score *score)

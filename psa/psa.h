@@ -244,6 +244,8 @@ double psa_space_distance(const psa_space *space, size_t var, int32_t a, int32_t
 /* Numeric features for surrogate models: tuples give one log2 coordinate per member, ordered one
  * level, categories one index; each scaled to [0,1] (category: raw index). */
 size_t psa_space_n_features(const psa_space *space);
+/* First feature of a variable; its last stands before the first of the next variable. */
+size_t psa_space_feature(const psa_space *space, size_t var);
 bool psa_space_feature_is_category(const psa_space *space, size_t feature);
 void psa_space_features(const psa_space *space, const int32_t *point, double *out);
 

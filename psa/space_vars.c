@@ -452,6 +452,11 @@ size_t psa_space_n_features(const psa_space *space)
     return space->n_features;
 }
 
+size_t psa_space_feature(const psa_space *space, size_t var)
+{
+    return space->var[var].feature;
+}
+
 bool psa_space_feature_is_category(const psa_space *space, size_t feature)
 {
     return space->feature_is_category[feature];
