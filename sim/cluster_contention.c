@@ -114,10 +114,10 @@ static cs_status make_price(sim__cluster *c, sim__stream *s, sim__price *price, 
 
     net.chunks = price->chunks;
     if (!s->has_footprint) {
-        s->footprint.routed = !sim__footprint_of_ranks(&net, s->rank, s->n, &s->footprint);
+        s->listed = !sim__footprint_of_ranks(&net, s->rank, s->n, &s->footprint);
         s->has_footprint = true;
     }
-    if (s->footprint.routed)
+    if (s->listed)
         return price_routed(c, s, price, what.bytes, err);
     return sim_collective_phases(&net, &what, c->contention.routes, &price->phases, err);
 }

@@ -54,6 +54,27 @@ static bool spans_tile(const sim_network *net, uint8_t dim, const sim_footprint 
     return true;
 }
 
+/* Two ranks apart in several dimensions, or by what is no part of one: on a ring, and where any
+ * distance is the same, the other way round may be. */
+static bool pair_of_ranks(const sim_network *net, const int64_t *rank, sim_footprint *out)
+{
+    int64_t stride = 1;
+
+    *out = (sim_footprint){.n = 2, .routed = true, .pair = true};
+    for (size_t d = 0; d < net->n_dims; stride *= net->dim[d++].n) {
+        const int64_t size = net->dim[d].n;
+        int64_t apart = llabs(rank[1] / stride % size - rank[0] / stride % size);
+        if (apart == 0)
+            continue;
+        if (size % (2 * apart) != 0 && net->dim[d].topology != SIM_MESH)
+            apart = size - apart;
+        if (size % (2 * apart) != 0)
+            return false;
+        out->span[out->n_spans++] = (sim_span){(uint8_t)d, 2, apart};
+    }
+    return out->n_spans > 0;
+}
+
 bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,
                              sim_footprint *out)
 {
@@ -73,5 +94,5 @@ bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32
     }
     is_product = x != NULL && is_product && product == n;
     free(x);
-    return is_product;
+    return is_product || (n == 2 && pair_of_ranks(net, rank, out));
 }

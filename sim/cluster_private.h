@@ -61,7 +61,7 @@ typedef struct {
     uint32_t first, n_open;
     size_t capacity; /* of open */
     /* model contention */
-    bool has_footprint;
+    bool has_footprint, listed; /* listed: no product, and no pair */
     sim_footprint footprint;
     sim__price *price;
     uint32_t n_prices;
@@ -252,7 +252,7 @@ uint32_t sim__contention_note_at(sim__cluster *c, int64_t at, const sim__note *n
 /* Bandwidth of one link of a dimension. */
 double sim__link_bytes_per_s(const sim_dim *dim);
 
-/* Group of a list of ranks on a network: a product of spans, when it is one. */
+/* Group of a list of ranks on a network: a product of spans or a pair, when it is one. */
 bool sim__footprint_of_ranks(const sim_network *net, const int64_t *rank, uint32_t n,
                              sim_footprint *out);
 

@@ -137,6 +137,8 @@ cs_status sim_collective_phases(const sim_network *net, const sim_collective *wh
         return cs_fail(err, CS_EINVAL, "collective %d of %g bytes", (int)what->type, what->bytes);
     if (what->group->n <= 1)
         return CS_OK;
+    if (what->group->pair)
+        return sim__pair_phases(&plan, chunk, out, err);
     if (what->group->routed)
         return sim__routed_phases(&plan, chunk, out, err);
     return sim__plan_phases(&plan, chunk, out, err);

@@ -28,6 +28,10 @@ void sim__least_loaded_first(const sim_footprint *group, const double load[SIM_M
 CS_MUST_USE cs_status sim__routed_phases(const sim__plan *plan, double bytes, sim_phases *out,
                                          cs_error *err);
 
+/* The one phase of a pair: its spans one after the other. */
+CS_MUST_USE cs_status sim__pair_phases(const sim__plan *plan, double bytes, sim_phases *out,
+                                       cs_error *err);
+
 /* The boundary between stages that are no product: a phase for each dimension crossed. */
 CS_MUST_USE cs_status sim__routed_boundary(const sim__plan *plan, double bytes, bool backward,
                                            sim_phases *out, cs_error *err);

@@ -104,7 +104,7 @@ cs_status sim_footprint_make(const sim_network *net, const sim_mesh *mesh, sim_o
         return status;
     out->n = 1;
     out->n_spans = 0;
-    out->routed = false;
+    out->routed = out->pair = false;
     out->axes = axes;
     out->mesh = *mesh;
     out->order = order;

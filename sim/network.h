@@ -71,6 +71,7 @@ typedef struct {
     size_t n_spans;
     sim_span span[2 * SIM_MAX_DIMS];
     bool routed; /* not a product: flat ring over the listed order, routed dimension by dimension */
+    bool pair; /* two members, apart in every span, each of two: a message takes span after span */
     wl_group axes;
     sim_mesh mesh; /* what a routed ring is routed from; unused by products */
     sim_order order;

@@ -303,7 +303,8 @@ static void test_lists_of_ranks_are_seen_as_products(void **state)
         {4, {8, 0, 10, 2}, true, 2, {{0, 2, 2}, {1, 2, 2}}},
         {3, {0, 1, 3}, false, 0, {{0, 0, 0}}},
         {4, {0, 1, 4, 6}, false, 0, {{0, 0, 0}}},
-        {2, {0, 5}, false, 0, {{0, 0, 0}}},
+        {2, {0, 5}, true, 2, {{0, 2, 1}, {1, 2, 1}}},
+        {2, {0, 3}, true, 1, {{0, 2, 1}}},
     };
     sim_network net = network_of(SIM_RING, 4, 2, 0);
 
