@@ -113,8 +113,8 @@ cs_status search__study_put(search_study *study, const char *key, uint64_t value
 /* *found is false when the key is absent. */
 cs_status search__study_get(search_study *study, const char *key, uint64_t *value, bool *found,
                             cs_error *err);
-/* Closes a study whose run has failed; one that this process made and that holds no trial is
- * removed.  NULL is a no-op. */
+/* Closes a study whose run has failed or come to nothing; one that this process made and that holds
+ * no trial is removed.  NULL is a no-op. */
 void search__study_abandon(search_study *study);
 /* Ends the open transaction when it is 100 ms old, or always with `now`. */
 cs_status search__study_commit(search_study *study, bool now, cs_error *err);

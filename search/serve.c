@@ -451,7 +451,7 @@ cs_status search_serve(const search_problem *problem, const search_serve_options
         CS_TRY(search__study_commit(s->engine.study, true, err));
     out->wall_s = search__now_s() - s->engine.start_s;
 done:
-    if (status != CS_OK) {
+    if (status != CS_OK || out->unique == 0) {
         search__study_abandon(s->engine.study);
         s->engine.study = NULL;
     }

@@ -11,7 +11,8 @@ cli=${CS_CLI:-$root/build/cosmic-search}
 }
 case $cli in /*) ;; *) cli=$PWD/$cli ;; esac
 work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+# A subshell that is killed at its start may still have this trap.
+trap '[ "$BASHPID" != $$ ] || { chmod -R u+w "$work"; rm -rf "$work"; }' EXIT
 cd "$work" || exit 1
 ln -s "$root/configs" configs
 checks=0

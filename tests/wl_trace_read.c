@@ -391,7 +391,11 @@ static void test_streams_can_be_chained(void **state)
 
 /* ---- size ---- */
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define SANITIZED 1
 #else
 #define SANITIZED 0

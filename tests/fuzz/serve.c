@@ -51,7 +51,7 @@ static const search_problem *problem(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const agent_type *chosen = NULL;
-    search_serve_options options = {.evaluations = 30, .seed = 1, .jobs = 1};
+    search_serve_options options = {.evaluations = 6, .seed = 1, .jobs = 1};
     talk t = {.at = malloc(size + 1)};
     search_channel channel = {next_line, check_answer, &t};
     char *bytes = t.at;
