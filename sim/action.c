@@ -160,11 +160,13 @@ sim_pass_id sim__gather_at(const sim_iteration *it, size_t stage, size_t action,
 static bool neighbour(const sim_iteration *it, const sim_action *action, size_t stage, bool sender,
                       size_t *at)
 {
-    size_t p = it->job->schedule->pipeline.n_stages, v = it->job->schedule->pipeline.n_chunks;
+    const sim_pipeline *pipeline = &it->job->schedule->pipeline;
+    size_t p = pipeline->n_stages, v = pipeline->n_chunks;
+    size_t chunk = action->lap * v + action->chunk, chunks = v * (size_t)sim__laps(pipeline);
     bool up = (action->kind == SIM_FORWARD) == sender;
 
     if (action->kind == SIM_WEIGHT ||
-        (up ? stage + 1 == p && action->chunk + 1u == v : stage == 0 && action->chunk == 0))
+        (up ? stage + 1 == p && chunk + 1 == chunks : stage == 0 && chunk == 0))
         return false;
     if (up)
         *at = stage + 1 == p ? 0 : stage + 1;

@@ -56,10 +56,17 @@ cs_status sim__reserve(void *pointer, size_t *have, size_t want, size_t size, cs
     return CS_OK;
 }
 
+/* Values that a stage takes in one direction. */
+static size_t parcels_of(const sim_schedule *schedule)
+{
+    const sim_pipeline *p = &schedule->pipeline;
+    return p->n_chunks * (size_t)(p->micro_batches * sim__laps(p));
+}
+
 /* Nothing has run; each stage has two empty queues. */
 static void reset_stages(sim_engine *engine, const sim_schedule *schedule)
 {
-    size_t room = schedule->pipeline.n_chunks * (size_t)schedule->pipeline.micro_batches;
+    size_t room = parcels_of(schedule);
 
     for (size_t s = 0; s < schedule->pipeline.n_stages; s++) {
         memset(&engine->stage[s], 0, sizeof engine->stage[s]);
@@ -73,8 +80,7 @@ static cs_status prepare(sim_engine *engine, const sim_job *job, cs_error *err)
 {
     cs_status status;
     const sim_schedule *s = job->schedule;
-    size_t parcels =
-        2 * s->pipeline.n_chunks * s->pipeline.n_stages * (size_t)s->pipeline.micro_batches;
+    size_t parcels = 2 * s->pipeline.n_stages * parcels_of(s);
 
     sim__lowering_reset(engine->lowering, job);
     sim__memo_reset(engine->memo, job->network->n_dims, (size_t)job->config->prefetch);

@@ -25,6 +25,7 @@ typedef struct {
     wl_workload workload;
     wl_config split; /* dp is that of its pool */
     size_t key;      /* of its programs in the table */
+    bool twice;      /* run two times on end, a micro-batch again when its first output is there */
 } sim__phase;
 
 /* What a run adds up to; seconds, bytes, FLOPs.  One array, so that runs can be summed. */
@@ -66,6 +67,12 @@ typedef struct {
     bool window;           /* FLOPs and tokens are the machine's during one request */
 } sim__outcome;
 
+/* A decode step on its own, and what it adds when it follows on one like it: with pipeline stages,
+ * a micro-batch begins its next step when its own token is there. */
+typedef struct {
+    sim__sums alone, twice, added;
+} sim__step;
+
 /* Kinds of phases of a workload, for keys. */
 typedef enum {
     SIM_PHASE_WHOLE,
@@ -89,6 +96,9 @@ CS_MUST_USE cs_status sim__phase_memory(const sim__evaluation *e, const sim__pha
 CS_MUST_USE cs_status sim__prefill_make(const sim__evaluation *e, size_t i, sim__phase *out);
 CS_MUST_USE cs_status sim__step_make(const sim__evaluation *e, size_t i, int64_t j,
                                      sim__phase *out);
+
+/* Runs a step; *phase is left as it was.  Twice the cost of a phase when there are stages. */
+CS_MUST_USE cs_status sim__step_run(const sim__evaluation *e, sim__phase *phase, sim__step *out);
 
 /* Requests instead of iterations (inference.c): runs workload i, whose mode is not train. */
 CS_MUST_USE cs_status sim__serve(const sim__evaluation *e, size_t i, sim__outcome *out);

@@ -4,8 +4,11 @@
  *
  * Prefill of n tokens is one forward pass; it ends with the first token: its latency is the time to
  * first token (TTFT).  Decoding is `output` steps; step j reads a cache of context + j - 1 tokens
- * and its own.  The time per output token (TPOT) is the mean step.  Steps do not overlap: with
- * pipeline stages the next step begins when the last micro-batch has left.
+ * and its own.  The time per output token (TPOT) is the mean step.  With pipeline stages steps
+ * overlap: a micro-batch begins its next step when its own token is there, whatever the others do.
+ * So a step is run twice on end, and what the second one adds is its time: of m equal micro-batches
+ * in p equal stages, max(m, p) times that of one in one stage, where a step on its own takes
+ * m + p - 1 times it.  The first step follows on the prefill and stands alone.
  *
  * Every step is a program of its own, and really simulated; but not each of a thousand.  The
  * duration of an operator is the larger of FLOPs and bytes over their rates, both affine in the
@@ -13,7 +16,8 @@
  * durations, so the latency of a step is convex in its number too (block engine: sim/engine.h).  Of
  * a convex function three points on one line mean that all between are on it, and if the middle
  * lies d below the chord, none between lies more than 2 d below.  So a stretch of steps is summed
- * as an arithmetic series when its middle is within STRAIGHT of the chord, in all its times, and
+ * as an arithmetic series when its middle is within STRAIGHT of the chord, in all its times (run
+ * once and run twice), and
  * cut in two otherwise: the sum is within 2 * STRAIGHT of all steps one by one, which is what other
  * orders and `unrolled` run.
  *
@@ -118,13 +122,30 @@ done:
 
 /* ---- a batch on its own ---- */
 
-static cs_status run_step(const sim__evaluation *e, size_t i, int64_t j, sim__sums *out)
+cs_status sim__step_run(const sim__evaluation *e, sim__phase *phase, sim__step *out)
+{
+    cs_status status;
+
+    CS_TRY(sim__phase_run(e, phase, &out->alone));
+    out->twice = out->added = out->alone;
+    if (phase->split.pp == 1)
+        return CS_OK;
+    phase->twice = true;
+    CS_TRY(sim__phase_run(e, phase, &out->twice));
+    phase->twice = false;
+    out->added = out->twice;
+    sim__sums_add(&out->added, &out->alone, -1);
+done:
+    return status;
+}
+
+static cs_status run_step(const sim__evaluation *e, size_t i, int64_t j, sim__step *out)
 {
     cs_status status;
     sim__phase phase;
 
     CS_TRY(sim__step_make(e, i, j, &phase));
-    CS_TRY(sim__phase_run(e, &phase, out));
+    CS_TRY(sim__step_run(e, &phase, out));
 done:
     return status;
 }
@@ -132,17 +153,17 @@ done:
 /* A stretch of steps and its ends. */
 typedef struct {
     int64_t from, to;
-    const sim__sums *first, *last;
+    const sim__step *first, *last;
 } stretch;
 
-static bool is_straight(const stretch *s, const sim__sums *middle, int64_t at)
+static bool is_straight(const sim__sums *first, const sim__sums *middle, const sim__sums *last,
+                        double share)
 {
-    double share = (double)(at - s->from) / (double)(s->to - s->from);
     double tolerance =
         STRAIGHT * middle->v[SIM_SUM_LATENCY] + ROUNDING * middle->v[SIM_SUM_OPERATORS];
 
     for (size_t k = 0; k < SIM_N_TIMES; k++) {
-        double chord = s->first->v[k] + share * (s->last->v[k] - s->first->v[k]);
+        double chord = first->v[k] + share * (last->v[k] - first->v[k]);
         if (!(fabs(chord - middle->v[k]) <= tolerance))
             return false;
     }
@@ -154,18 +175,19 @@ static cs_status add_between(const sim__evaluation *e, size_t i, stretch s, sim_
 {
     cs_status status = CS_OK;
     int64_t at = s.from + (s.to - s.from) / 2;
-    double n = (double)(s.to - s.from - 1);
-    sim__sums middle;
+    double n = (double)(s.to - s.from - 1), share = (double)(at - s.from) / (double)(s.to - s.from);
+    sim__step middle;
 
     if (s.to - s.from <= 1)
         return CS_OK;
     CS_TRY(run_step(e, i, at, &middle));
-    if (is_straight(&s, &middle, at)) {
-        sim__sums_add(total, s.first, n / 2);
-        sim__sums_add(total, s.last, n / 2);
+    if (is_straight(&s.first->alone, &middle.alone, &s.last->alone, share) &&
+        is_straight(&s.first->twice, &middle.twice, &s.last->twice, share)) {
+        sim__sums_add(total, &s.first->added, n / 2);
+        sim__sums_add(total, &s.last->added, n / 2);
         return CS_OK;
     }
-    sim__sums_add(total, &middle, 1);
+    sim__sums_add(total, &middle.added, 1);
     CS_TRY(add_between(e, i, (stretch){s.from, at, s.first, &middle}, total));
     CS_TRY(add_between(e, i, (stretch){at, s.to, &middle, s.last}, total));
 done:
@@ -175,14 +197,14 @@ done:
 static cs_status add_all(const sim__evaluation *e, size_t i, int64_t steps, sim__sums *total)
 {
     cs_status status = CS_OK;
-    sim__sums step;
+    sim__step step;
 
     if (steps > MOST_SINGLE_STEPS)
         return cs_fail(e->err, CS_EINVAL, "output %lld: at most %d steps can be run one by one",
                        (long long)steps, MOST_SINGLE_STEPS);
     for (int64_t j = 1; j <= steps; j++) {
         CS_TRY(run_step(e, i, j, &step));
-        sim__sums_add(total, &step, 1);
+        sim__sums_add(total, j == 1 ? &step.alone : &step.added, 1);
     }
 done:
     return status;
@@ -193,14 +215,14 @@ static cs_status add_steps(const sim__evaluation *e, size_t i, sim__sums *total)
 {
     cs_status status;
     int64_t steps = e->model->workloads[i].output;
-    sim__sums first, last;
+    sim__step first, last;
 
     if (e->unrolled || e->config->collective.scheduling != SIM_PROGRAM || steps < 4)
         return add_all(e, i, steps, total);
     CS_TRY(run_step(e, i, 1, &first));
     CS_TRY(run_step(e, i, steps, &last));
-    sim__sums_add(total, &first, 1);
-    sim__sums_add(total, &last, 1);
+    sim__sums_add(total, &first.alone, 1);
+    sim__sums_add(total, &last.added, 1);
     CS_TRY(add_between(e, i, (stretch){1, steps, &first, &last}, total));
 done:
     return status;
@@ -263,10 +285,10 @@ done:
 /* One steady state: prefill of a prompt, a decode step, and what they hold. */
 typedef struct {
     const wl_workload *w;
-    double replicas, group; /* sequences in a micro-batch of all replicas */
-    int64_t most;           /* micro-batches */
-    sim__sums prefill, step;
-    int64_t micro_batches; /* of `step` */
+    double replicas, group;  /* sequences in a micro-batch of all replicas */
+    int64_t most;            /* micro-batches */
+    sim__sums prefill, step; /* a step that follows on one like it */
+    int64_t micro_batches;   /* of `step` */
 } stream;
 
 /* A decode step of `m` micro-batches at the mean context. */
@@ -274,13 +296,15 @@ static cs_status run_mean(const sim__evaluation *e, size_t i, int64_t m, stream 
 {
     cs_status status;
     sim__phase phase;
+    sim__step step;
 
     CS_TRY(sim__phase_make(e, i, SIM_PHASE_MEAN, m, &phase));
     phase.workload.context = first_context(s->w);
     phase.workload.mode = WL_DECODE;
     phase.workload.sequence = 1;
     phase.workload.global_batch = m * phase.split.dp * phase.split.micro_batch;
-    CS_TRY(sim__phase_run(e, &phase, &s->step));
+    CS_TRY(sim__step_run(e, &phase, &step));
+    s->step = step.added;
     s->micro_batches = m;
 done:
     return status;
@@ -300,7 +324,8 @@ static bool holds(const stream *s)
 }
 
 /* Least number of micro-batches that hold the load, knowing that the most do.  A step takes a + b m
- * with a >= 0, so that the rate m / (a + b m) grows with m and halving finds it. */
+ * with a >= 0, or p b while m < p, so that the rate m / (a + b m) grows with m and halving finds
+ * it. */
 static cs_status find_batch(const sim__evaluation *e, size_t i, stream *s)
 {
     cs_status status = CS_OK;

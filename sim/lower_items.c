@@ -32,8 +32,10 @@ static void item_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op
     }
     op->n_deps = item->n_deps;
     op->name = item->op;
-    if (item->n_deps == 0 && w->context.self.kind == SIM_PASS_UPDATE)
-        sim__set_dep(op, SIM_SLOT_INPUT); /* the optimizer waits for the reduced gradients */
+    /* The optimizer waits for the reduced gradients, a decode step for the token of the last one. */
+    if (item->n_deps == 0 &&
+        (w->context.self.kind == SIM_PASS_UPDATE || w->l->job->schedule->pipeline.twice))
+        sim__set_dep(op, SIM_SLOT_INPUT);
     if (w->l->job->serial)
         sim__set_dep(op, w->serial);
 }

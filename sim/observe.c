@@ -34,14 +34,22 @@ done:
     return status;
 }
 
+/* Steps overlap: the next one begins earlier than this one ends, by as much as it adds less. */
 static cs_status show_steps(sim__evaluation *e, size_t w, shifted *s)
 {
     cs_status status = CS_OK;
     int64_t steps = e->model->workloads[w].output;
+    sim__evaluation unseen = *e;
     sim__phase phase;
+    sim__step step;
 
+    unseen.timeline = NULL;
     for (int64_t j = 1; j <= steps && j <= SHOWN_STEPS; j++) {
         CS_TRY(sim__step_make(e, w, j, &phase));
+        CS_TRY(sim__step_run(&unseen, &phase, &step));
+        if (j > 1)
+            s->offset +=
+                llround(1e12 * (step.added.v[SIM_SUM_LATENCY] - step.alone.v[SIM_SUM_LATENCY]));
         CS_TRY(show(e, &phase, s));
     }
 done:

@@ -56,7 +56,7 @@ static cs_status enter(const sim__evaluation *e, const sim__phase *phase, const 
     CS_TRY(sim__program_get(e->scratch->programs, &phase->workload, phase->key, &phase->split, out,
                             e->err));
     *pipeline = (sim_pipeline){(*out)->n_stages, (*out)->stage[0].n_chunks, (*out)->micro_batches,
-                               phase->workload.mode != WL_TRAIN};
+                               phase->workload.mode != WL_TRAIN, phase->twice};
 done:
     return status;
 }
@@ -123,13 +123,13 @@ static void sum_times(const sim__evaluation *e, const sim_engine_result *run, si
     out->v[SIM_SUM_SENT] = (double)run->account.sent_bytes;
 }
 
-static void sum_flops(const wl_program *program, sim__sums *out)
+static void sum_flops(const wl_program *program, double laps, sim__sums *out)
 {
-    out->v[SIM_SUM_MODEL_FLOPS] = program->flops.model_flops;
-    out->v[SIM_SUM_HARDWARE_FLOPS] = program->flops.hardware_flops;
-    out->v[SIM_SUM_REDUNDANT_FLOPS] = program->flops.redundant_flops;
-    out->v[SIM_SUM_RECOMPUTE_FLOPS] = program->flops.recompute_flops;
-    out->v[SIM_SUM_TOKENS] = program->tokens;
+    out->v[SIM_SUM_MODEL_FLOPS] = laps * program->flops.model_flops;
+    out->v[SIM_SUM_HARDWARE_FLOPS] = laps * program->flops.hardware_flops;
+    out->v[SIM_SUM_REDUNDANT_FLOPS] = laps * program->flops.redundant_flops;
+    out->v[SIM_SUM_RECOMPUTE_FLOPS] = laps * program->flops.recompute_flops;
+    out->v[SIM_SUM_TOKENS] = laps * program->tokens;
 }
 
 /* Devices and networks of a phase: what all NPUs have, and what a slow one has. */
@@ -240,8 +240,9 @@ cs_status sim__phase_run(const sim__evaluation *e, const sim__phase *phase, sim_
         CS_TRY(sim__engine_run(e->scratch->engine, &job, &run, e->err));
     }
     sum_times(e, &run, out);
-    sum_flops(program, out);
-    out->v[SIM_SUM_OPERATORS] = phase->workload.mode == WL_TRAIN ? 0 : operators_of(program);
+    sum_flops(program, (double)sim__laps(&pipeline), out);
+    out->v[SIM_SUM_OPERATORS] =
+        phase->workload.mode == WL_TRAIN ? 0 : operators_of(program) * (double)sim__laps(&pipeline);
 done:
     return status;
 }

@@ -33,6 +33,7 @@ static const rule rules[] = {
 typedef struct {
     sim_schedule *schedule;
     sim_action *next;
+    uint8_t lap;
     int64_t n_virtual; /* micro-batches times chunks */
 } writer;
 
@@ -50,6 +51,7 @@ static void put(writer *w, sim_action_kind kind, int64_t k)
     *w->next++ = (sim_action){
         .kind = (uint8_t)kind,
         .chunk = (uint8_t)chunk,
+        .lap = w->lap,
         .micro_batch = (int32_t)(v == 1 ? k : k / (p * v) * p + k % p),
     };
 }
@@ -131,8 +133,9 @@ static cs_status reserve(sim_schedule *s, size_t n_actions, cs_error *err)
 
 static void write_forward_only(writer *w)
 {
-    for (int64_t k = 0; k < w->n_virtual; k++)
-        put(w, SIM_FORWARD, k);
+    for (w->lap = 0; w->lap < sim__laps(&w->schedule->pipeline); w->lap++)
+        for (int64_t k = 0; k < w->n_virtual; k++)
+            put(w, SIM_FORWARD, k);
 }
 
 static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
@@ -144,7 +147,8 @@ static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
     s->n_phases++;
 }
 
-/* Where the schedule repeats: with all forwards first, the forwards and then the backwards; else
+/* Where the schedule repeats: with all forwards first, the forwards and then the backwards, or the
+ * second lap; else
  * from the first action at which every stage alternates until the first stage runs out of forwards.
  * Interleaved chunks repeat every p * v forwards. */
 static void find_phases(sim_schedule *s, const rule *r, int64_t n, bool forward_only)
@@ -157,11 +161,12 @@ static void find_phases(sim_schedule *s, const rule *r, int64_t n, bool forward_
 
     s->n_phases = 0;
     if (apart) {
+        bool second = !forward_only || s->pipeline.twice;
         add_phase(s, (size_t)turn, n / turn);
         memset(s->phase[0].first, 0, s->pipeline.n_stages * sizeof *s->phase[0].first);
-        if (!forward_only)
+        if (second)
             add_phase(s, (size_t)turn, n / turn);
-        for (size_t stage = 0; !forward_only && stage < s->pipeline.n_stages; stage++)
+        for (size_t stage = 0; second && stage < s->pipeline.n_stages; stage++)
             s->phase[1].first[stage] = (size_t)n;
     } else if (alternate > 0) {
         add_phase(s, (size_t)turn * (r->split ? 3 : 2), alternate / turn);
@@ -178,7 +183,10 @@ cs_status sim__schedule_make(wl_schedule kind, const sim_pipeline *pipeline, sim
 {
     cs_status status;
     const rule *r = &rules[kind];
-    size_t kinds = pipeline->forward_only ? 1 : r->split ? 3 : 2, p = pipeline->n_stages;
+    size_t kinds = pipeline->forward_only ? (size_t)sim__laps(pipeline)
+                   : r->split             ? 3
+                                          : 2,
+           p = pipeline->n_stages;
     int64_t m = pipeline->micro_batches, n = m * (int64_t)pipeline->n_chunks;
 
     if (pipeline->n_chunks > 1 && m % (int64_t)p != 0)

@@ -13,6 +13,7 @@ typedef enum { SIM_FORWARD, SIM_BACKWARD, SIM_WEIGHT } sim_action_kind;
 typedef struct {
     uint8_t kind;  /* sim_action_kind */
     uint8_t chunk; /* model chunk on this stage (virtual stages) */
+    uint8_t lap;   /* which time through the whole pipeline (decode steps) */
     bool last;     /* last backward (or weight) action of this chunk */
     int32_t micro_batch;
 } sim_action;
@@ -29,7 +30,14 @@ typedef struct {
     size_t n_stages, n_chunks; /* chunks: virtual stages */
     int64_t micro_batches;
     bool forward_only;
+    bool twice; /* forward only: what leaves the last stage enters the first again */
 } sim_pipeline;
+
+/* Times a micro-batch goes through the whole pipeline. */
+static inline int64_t sim__laps(const sim_pipeline *pipeline)
+{
+    return pipeline->twice ? 2 : 1;
+}
 
 typedef struct {
     sim_pipeline pipeline;

@@ -168,7 +168,7 @@ typedef struct {
 static void run(tools *t, const random_job *r, bool unrolled, sim_engine_result *out)
 {
     cs_error err = {""};
-    const sim_pipeline pipeline = {r->program.n_stages, 1, r->program.micro_batches, false};
+    const sim_pipeline pipeline = {r->program.n_stages, 1, r->program.micro_batches, false, false};
     assert_int_equal(
         sim__schedule_make((wl_schedule)r->config.schedule, &pipeline, &t->schedule, &err), CS_OK);
     sim_job job = {.program = &r->program,

@@ -85,7 +85,7 @@ static sim_engine_result toy_run_once(toy *t, bool unrolled)
     sim_engine *engine = sim__engine_create();
     sim_route_cache *routes = sim_route_cache_create(1 << 20);
     sim_schedule schedule = {0};
-    sim_pipeline pipeline = {t->program.n_stages, 1, t->program.micro_batches, true};
+    sim_pipeline pipeline = {t->program.n_stages, 1, t->program.micro_batches, true, false};
     sim_engine_result out = {0};
     int32_t order = 0;
 

@@ -95,7 +95,7 @@ static void toy_run(toy *t, bool unrolled, sim_engine_result *out, double *in_fl
                                .oversubscription = 1};
     assert_int_equal(sim_order_parse("tp sp ep dp pp", &order, &err), CS_OK);
     sim_pipeline pipeline = {t->program.n_stages, t->program.stage[0].n_chunks,
-                             t->program.micro_batches, false};
+                             t->program.micro_batches, false, false};
     assert_int_equal(
         sim__schedule_make((wl_schedule)t->config.schedule, &pipeline, &schedule, &err), CS_OK);
     sim_job job = {.program = &t->program,
@@ -189,7 +189,7 @@ static void test_interleaving_needs_whole_rounds(void **state)
     sim_schedule schedule = {0};
     cs_error err;
     (void)state;
-    const sim_pipeline pipeline = {4, 2, 6, false};
+    const sim_pipeline pipeline = {4, 2, 6, false, false};
     assert_int_equal(sim__schedule_make(WL_INTERLEAVED, &pipeline, &schedule, &err), CS_EINVAL);
     assert_string_equal(err.text,
                         "interleaved schedule: 6 micro-batches % 4 stages = 2, must be 0");
