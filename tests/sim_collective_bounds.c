@@ -131,6 +131,38 @@ static void test_more_is_never_slower(void **state)
     cs_rng_destroy(rng);
 }
 
+/* Dimension by dimension an all-reduce takes what its links need: of everything in turn, or of what
+ * the reduce-scatters before have left, however they share their time with the all-gathers. */
+static void test_no_dimension_is_beaten(void **state)
+{
+    cs_rng *rng = cs_rng_create(14, 0, 0);
+    sim_route_cache *cache = sim_route_cache_create(1 << 20);
+
+    (void)state;
+    for (int trial = 0; trial < TRIALS / 4; trial++) {
+        sim_network net;
+        sim_footprint group;
+        double size = pick(rng, 1e3, 1e10), spent[SIM_MAX_DIMS] = {0};
+        sim_phases phases;
+        pick_network(rng, &net, &group);
+        phases = phases_of(&net, &group, WL_ALL_REDUCE, size, cache);
+        for (size_t p = 0; p < phases.n; p++)
+            spent[phases.phase[p].dim] += phases.phase[p].seconds * (double)net.chunks;
+        for (size_t i = 0; i < group.n_spans; i++) {
+            const sim_span *s = &group.span[i];
+            sim_dim dim = net.dim[s->dim];
+            bool last = i + 1 == group.n_spans, scatters = net.multi_dim == SIM_HIERARCHICAL;
+            double least = sim_collective_bound_s(&dim, s, WL_ALL_REDUCE, size);
+            if (scatters && !last) /* a switch reduces in an all-reduce of its own alone */
+                least = 2 * sim_collective_bound_s(&dim, s, WL_REDUCE_SCATTER, size);
+            assert_true(spent[s->dim] >= least * (1 - 1e-9));
+            size /= scatters ? (double)s->n : 1;
+        }
+    }
+    sim_route_cache_destroy(cache);
+    cs_rng_destroy(rng);
+}
+
 /* Flat rings over groups that are no product: more bandwidth is never slower, and every byte of an
  * all-reduce leaves each NPU: not even all dimensions together beat 2 (n-1)/n S / sum B. */
 static void test_flat_rings_keep_the_rules(void **state)
@@ -186,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_algorithm_beats_the_links),
         cmocka_unit_test(test_more_is_never_slower),
+        cmocka_unit_test(test_no_dimension_is_beaten),
         cmocka_unit_test(test_flat_rings_keep_the_rules),
     };
 
