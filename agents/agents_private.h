@@ -77,7 +77,7 @@ bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *s
 bool agent__fits(const agent_setup *setup, const int32_t *point);
 /* Moves a point that the memory pre-check refuses to one that fits, by up to three one-variable
  * moves away from variable `pinned`, each the best there is.  False when that is not enough.
- * `list` has room for agent__moves_max moves, `scratch` for two points. */
+ * `list` has room for agent__moves_max moves, `scratch` for three points. */
 bool agent__make_fit(const agent_setup *setup, cs_rng *rng, size_t pinned, agent__move *list,
                      int32_t *scratch, int32_t *point);
 /* What is known for free about a point: its cached score, or "infeasible" from the memory

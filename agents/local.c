@@ -56,7 +56,7 @@ typedef struct {
     size_t n_vars, n_chains, batch;
     chain *chains;
     int32_t *work, *kicked; /* candidates */
-    int32_t *scratch;       /* two points */
+    int32_t *scratch;       /* three points */
     agent__move *fixes;     /* neighbourhood of a design being made to fit */
     agent__ridge *model;
 } local_state;
@@ -70,7 +70,7 @@ static const agent_param params[] = {
     {"compound", 0.8, 0, 1, "chance of a compound kick instead: another split"},
     {"restart", 8, 1, 1e6, "kicks without success before a new start"},
     {"focus", 0.4, 0, 1, "share of moves on unchanged variables looked at after a kick"},
-    {"choice", 12, 1, 4096, "kicks or new starts from which the model chooses"},
+    {"choice", 8, 1, 4096, "kicks or new starts from which the model chooses"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -101,7 +101,7 @@ static cs_status init(void *state, const agent_setup *setup, cs_error *err)
     st->batch = agent__count(setup, BATCH);
     st->work = calloc(st->n_vars + 1, sizeof *st->work);
     st->kicked = calloc(st->n_vars + 1, sizeof *st->kicked);
-    st->scratch = calloc(2 * st->n_vars + 1, sizeof *st->scratch);
+    st->scratch = calloc(3 * st->n_vars + 1, sizeof *st->scratch);
     st->fixes = calloc(agent__moves_max(setup->space), sizeof *st->fixes);
     st->model = agent__ridge_create(setup->space);
     st->chains = calloc(agent__count(setup, CHAINS), sizeof *st->chains);
@@ -175,6 +175,8 @@ static void open_neighbourhood(local_state *st, chain *c)
     agent__shuffle(c->rng, c->moves, n);
     sort_moves(st, c, n);
     c->run.n_moves = c->run.focused ? thin_out(st, c, n) : n;
+    if (c->run.has_incumbent && agent__same(&st->setup, c->at, c->incumbent))
+        c->run.n_moves = 0; /* back where the kick came from: nothing is left to see */
     c->run.next_move = 0;
     c->run.phase = DESCEND;
 }
@@ -215,7 +217,7 @@ static void kick(local_state *st, chain *c)
         memcpy(st->kicked, c->incumbent, st->n_vars * sizeof *c->at);
         if (compound)
             agent__change_split(st->setup.space, c->rng, st->scratch, st->kicked);
-        else
+        if (!compound || agent__known(&st->setup, st->kicked, &score))
             agent__perturb(st->setup.space, c->rng, (size_t)st->setup.param[KICK], st->kicked);
         double promise = agent__ridge_predict(st->model, st->kicked);
         if (promise >= best)

@@ -215,7 +215,7 @@ bool agent__make_fit(const agent_setup *setup, cs_rng *rng, size_t pinned, agent
 {
     enum { MOST_STEPS = 3 };
     const size_t n_vars = psa_space_n_vars(setup->space), bytes = n_vars * sizeof *point;
-    int32_t *from = scratch, *best = scratch + n_vars;
+    int32_t *from = scratch, *best = scratch + n_vars, *without_effect = scratch + 2 * n_vars;
 
     if (setup->precheck == NULL)
         return true;
@@ -224,13 +224,15 @@ bool agent__make_fit(const agent_setup *setup, cs_rng *rng, size_t pinned, agent
         const size_t n = agent__moves(setup->space, rng, point, list);
         const double before = violation;
         memcpy(from, point, bytes);
+        memset(without_effect, 0, bytes);
         agent__shuffle(rng, list, n);
         for (size_t i = 0; i < n && violation > 0.0; i++) {
-            if ((size_t)list[i].var == pinned ||
+            if ((size_t)list[i].var == pinned || without_effect[list[i].var] != 0 ||
                 !agent__apply(setup->space, rng, from, list[i], point) ||
                 (pinned < n_vars && point[pinned] != from[pinned]))
                 continue;
             double v = setup->precheck(setup->precheck_context, point);
+            without_effect[list[i].var] = v == before;
             if (v >= violation)
                 continue;
             violation = v;
