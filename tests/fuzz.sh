@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Long fuzzing: tests/fuzz.sh [SECONDS [TARGET...]] runs every target (or those named) for that long
-# (600) with the address and undefined-behaviour sanitizers, from seeds made of the shipped configs
-# and a corpus that is kept in build-fuzz/corpus/.  A crash is left in build-fuzz/crashes/.  Prints
-# executions, coverage (edges) and features of each target.  No input may use over 1 GB or 10 s.
+# (600), one on each processor, with the address and undefined-behaviour sanitizers, from seeds made
+# of the shipped configs and a corpus that is kept in build-fuzz/corpus/.  A crash is left in
+# build-fuzz/crashes/.  Prints executions, coverage (edges) and features of each target.  No input
+# may use over 1 GB or 10 s.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+dir=build-fuzz
+alone=""
+[ "${1:-}" = --alone ] && alone=1 && shift # one target, built already
 seconds=${1:-600}
 [ $# -gt 0 ] && shift
 targets=${*:-expression psa model config_json system astra serve trace_et trace_text}
-. ./.ci/setup.sh
-dir=${CS_FUZZ_BUILD:-build-fuzz}
-(build "$dir" all -DCMAKE_C_COMPILER=clang -DCS_FUZZ=ON -DCMAKE_BUILD_TYPE=Fuzz \
-    "-DCMAKE_C_FLAGS=-O1 -g") || exit 1
 
-failed=""
 # fuzz TARGET: one of them; its last line of statistics is shown.
 fuzz() {
     local target=$1
@@ -33,10 +32,12 @@ fuzz() {
     return 1
 }
 
-for target in $targets; do
-    fuzz "$target" || failed="$failed $target"
-done
-[ -z "$failed" ] || {
-    echo "FAILED:$failed"
-    exit 1
-}
+if [ -n "$alone" ]; then
+    fuzz "$targets"
+    exit
+fi
+. ./.ci/setup.sh
+(build $dir fuzz -DCMAKE_C_COMPILER=clang -DCS_FUZZ=ON -DCMAKE_BUILD_TYPE=Fuzz \
+    "-DCMAKE_C_FLAGS=-O1 -g") || exit 1
+# shellcheck disable=SC2086
+printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" tests/fuzz.sh --alone "$seconds"
