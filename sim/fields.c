@@ -97,6 +97,20 @@ static const psa_field fields[] = {
      .min = 0,
      .max = 1e9,
      .help = "pipeline stage with one slow NPU; 0: none"},
+    {.path = "workload.decode_tp",
+     .kind = PSA_INT,
+     .offset = AT(behaviour.decode_tp),
+     .fallback = 0,
+     .min = 0,
+     .max = 1e9,
+     .help = "tensor parallel degree of a pool that decodes; 0: workload.tp"},
+    {.path = "workload.decode_pp",
+     .kind = PSA_INT,
+     .offset = AT(behaviour.decode_pp),
+     .fallback = 0,
+     .min = 0,
+     .max = 1e9,
+     .help = "pipeline stages of a pool that decodes; 0: workload.pp"},
     FLAG("workload.reshard", workload.reshard, 1, "gathered weights are dropped after each pass"),
     ENUM("workload.offload", workload.offload, offload_names, "state kept in host memory"),
     {.path = "placement",
@@ -225,6 +239,13 @@ static const psa_field fields[] = {
          "share of peak and memory bandwidth that the slow NPU has"),
 };
 
+/* Degrees of a pool that decodes. */
+#define DECODE_TP "if(workload.decode_tp > 0, workload.decode_tp, workload.tp)"
+#define DECODE_PP "if(workload.decode_pp > 0, workload.decode_pp, workload.pp)"
+
+#define DECODE_REPLICA DECODE_TP " * workload.sp * " DECODE_PP
+#define OWN_DEGREES    "workload.decoders > 0 and workload.decode_tp + workload.decode_pp > 0"
+
 /* DESIGN 4: implied constraints. */
 static const psa_rule rules[] = {
     {.name = "degrees fill the network",
@@ -251,7 +272,14 @@ static const psa_rule rules[] = {
      .expression = "workload.global_batch % (workload.dp * workload.micro_batch) == 0"},
     {.name = "a pool is a number of replicas",
      .expression =
-         "workload.npus == 0 or workload.dp * workload.npus % product(network.npus) == 0"},
+         "workload.npus == 0 or "
+         "(not (" OWN_DEGREES ") and workload.dp * workload.npus % product(network.npus) == 0) or "
+         "(" OWN_DEGREES " and workload.decoders % (" DECODE_REPLICA " * workload.ep) == 0 and "
+         "model.heads % " DECODE_TP " == 0 and model.ffn % " DECODE_TP " == 0 and "
+         "(model.kv_heads % " DECODE_TP " == 0 or " DECODE_TP " % model.kv_heads == 0) and "
+         "model.layers % (" DECODE_PP " * workload.virtual_stages) == 0 and "
+         "workload.global_batch * " DECODE_REPLICA
+         " % (workload.decoders * workload.micro_batch) == 0)"},
     {.name = "ep divides experts",
      .expression = "if(model.experts > 0, model.experts % workload.ep, workload.ep - 1) == 0"},
     {.name = "ep divides dp", .expression = "workload.dp % workload.ep == 0"},

@@ -15,6 +15,7 @@ static cs_status bind_facts(psa_schema *schema, size_t i, const wl_workload *wor
         {"workload.global_batch", (double)workload->global_batch},
         {"workload.sequence", (double)workload->sequence},
         {"workload.npus", (double)workload->npus},
+        {"workload.decoders", workload->mode == WL_DECODE ? (double)workload->npus : 0},
         {"model.parameters", (double)f.parameters},
         {"model.active_parameters", (double)f.active_parameters},
         {"model.layers", (double)f.layers},

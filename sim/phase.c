@@ -21,7 +21,28 @@ double sim__npus(const sim__evaluation *e)
     return n;
 }
 
-/* A pool has the machine's tp, sp and pp and its share of the replicas. */
+/* A pool that decodes has tp and pp of its own, and as many replicas as fit. */
+static cs_status enter_decode_pool(const sim__evaluation *e, sim__phase *phase)
+{
+    const sim_behaviour *own = &e->config->behaviour;
+    wl_config *split = &phase->split;
+    int64_t npus = phase->workload.npus;
+
+    split->tp = own->decode_tp > 0 ? own->decode_tp : split->tp;
+    split->pp = own->decode_pp > 0 ? own->decode_pp : split->pp;
+    if (npus / split->tp / split->sp / split->pp < 1 ||
+        npus % (split->tp * split->sp * split->pp) != 0 ||
+        npus / (split->tp * split->sp * split->pp) % split->ep != 0)
+        return cs_fail(e->err, CS_EINVAL,
+                       "a pool of %lld NPUs that decodes holds no whole number of replicas of tp "
+                       "%lld x sp %lld x pp %lld in groups of ep %lld",
+                       (long long)npus, (long long)split->tp, (long long)split->sp,
+                       (long long)split->pp, (long long)split->ep);
+    split->dp = npus / (split->tp * split->sp * split->pp);
+    return CS_OK;
+}
+
+/* A pool has the machine's tp, sp and pp and its share of the replicas, unless told otherwise. */
 static cs_status enter_pool(const sim__evaluation *e, sim__phase *phase)
 {
     const int64_t npus = llround(sim__npus(e)), pool = phase->workload.npus;
@@ -29,6 +50,9 @@ static cs_status enter_pool(const sim__evaluation *e, sim__phase *phase)
 
     if (pool == 0)
         return CS_OK;
+    if (phase->workload.mode == WL_DECODE &&
+        (e->config->behaviour.decode_tp > 0 || e->config->behaviour.decode_pp > 0))
+        return enter_decode_pool(e, phase);
     if (dp > INT64_MAX / pool || dp * pool % npus != 0 || dp * pool / npus % phase->split.ep != 0)
         return cs_fail(e->err, CS_EINVAL,
                        "a pool of %lld of %lld NPUs holds no whole number of the %lld replicas",

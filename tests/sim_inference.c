@@ -306,6 +306,34 @@ static void test_pools_work_side_by_side(void **state)
     assert_close(r.tokens_per_s, requests * 50, 1e-12);
 }
 
+/* 4 NPUs prefill with tp 1, 4 decode as 2 replicas with tp 2, or as one of 2 stages with tp 2: as
+ * alone on a machine of 4 of that split, but for hops on a larger ring. */
+static void test_a_decode_pool_has_degrees_of_its_own(void **state)
+{
+    static const char pools[] =
+        "[{" MODEL_13 ", mode: prefill, global_batch: 8, sequence: 200, npus: 4},"
+        " {" MODEL_13 ", mode: decode, global_batch: 8, context: 200, output: 50, npus: 4}]";
+    static const char alone[] =
+        "[{" MODEL_13 ", mode: decode, global_batch: 8, context: 200, output: 50}]";
+    static const struct {
+        const char *own, *same;
+    } cases[] = {
+        {"workload.decode_tp=2", "network.npus=4 workload.dp=2 workload.tp=2"},
+        {"workload.decode_tp=2 workload.decode_pp=2",
+         "network.npus=4 workload.dp=1 workload.tp=2 workload.pp=2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        char settings[100];
+        sim_result r, same = design_once(alone, "ring-8", cases[i].same);
+        snprintf(settings, sizeof settings, "workload.dp=8 %s", cases[i].own);
+        r = design_once(pools, "ring-8", settings);
+        assert_close(r.workload_latency_s[1], same.latency_s, 1e-5);
+        assert_close(r.tpot_s, same.tpot_s, 1e-5);
+    }
+}
+
 static void test_pools_that_do_not_fit_are_refused(void **state)
 {
     static const struct {
@@ -415,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_a_stream_is_a_steady_state),
         cmocka_unit_test(test_an_overload_is_over_the_limit),
         cmocka_unit_test(test_pools_work_side_by_side),
+        cmocka_unit_test(test_a_decode_pool_has_degrees_of_its_own),
         cmocka_unit_test(test_pools_that_do_not_fit_are_refused),
         cmocka_unit_test(test_limits_on_requests_decide_feasibility),
         cmocka_unit_test(test_chat_and_qa_run_in_full),
