@@ -189,21 +189,21 @@ static cs_status jump(rounds *r)
 {
     cs_status status = CS_OK;
     /* step 2 of the line is the round after the last mark */
-    int64_t begin = r->round - 2, done = 1, most = r->last - 1 - begin;
+    int64_t begin = r->round - 2, reached = 1, most = r->last - 1 - begin;
     bool fits = true;
 
-    for (int64_t j = 4; fits && done < most; j *= 4) {
+    for (int64_t j = 4; fits && reached < most; j *= 4) {
         int64_t step = j < most ? j : most;
         CS_TRY(try_round(r, step, &fits));
         if (!fits)
             break;
-        skip_actions(r, step - done - 1);
-        done = step;
-        r->round = begin + done + 1;
+        skip_actions(r, step - reached - 1);
+        reached = step;
+        r->round = begin + reached + 1;
     }
-    r->patience = done == 1 ? 2 * r->patience + 1 : 0;
+    r->patience = reached == 1 ? 2 * r->patience + 1 : 0;
     r->next_trial = r->round + r->patience;
-    if (done == 1)
+    if (reached == 1)
         return CS_OK;
     r->marks = 0;
     CS_TRY(mark_round(r));
