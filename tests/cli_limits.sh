@@ -98,6 +98,23 @@ for agent in random genetic bayesian; do
     rm -f t.db* u.db*
 done
 
+# ---- nothing is written but what --study and --out name ----
+mkdir elsewhere home temporary
+ln -s "$root/configs" elsewhere/configs
+(
+    cd elsewhere || exit 1
+    export HOME=$work/home TMPDIR=$work/temporary
+    "$cli" run $psa --agent genetic --evaluations 200 --study "$work/named.db" -q
+    "$cli" run $psa --evaluations 50 --out "$work/named" -q
+    "$cli" best "$work/named.db"
+    "$cli" report "$work/named.db" -o "$work/named.html"
+    "$cli" simulate $psa --timeline "$work/named.json"
+    echo '{"cmd":"sample","n":2}' | "$cli" serve $psa
+) >.out 2>&1 || fail "named places: $(head -c 300 .out)"
+checks=$((checks + 1))
+written=$(find elsewhere home temporary ! -type d ! -name configs; ls -d named* | tr '\n' ' ')
+[ "$written" = "named named.db named.html named.json " ] || fail "written: $written"
+
 # ---- threads: what there is, what is asked for, and it is printed ----
 threads() { # EXPECTED COMMAND...
     local expected=$1
