@@ -28,6 +28,7 @@ typedef struct {
     const search_problem *problem;
     sim_scratch *scratch;
     search_trial base;
+    cs_status status;       /* CS_ENOMEM once memory ran out */
     int32_t *index, *point; /* raw values of the design; work space */
 } probe;
 
@@ -42,7 +43,8 @@ static bool is_idle(probe *p, size_t knob)
         p->index[knob] = (int32_t)i;
         if ((int32_t)i == own || !psa_space_from_raw(space, p->index, p->point))
             continue;
-        search_evaluate(p->problem, p->point, p->scratch, &trial);
+        if (search_evaluate(p->problem, p->point, p->scratch, &trial) != CS_OK)
+            p->status = CS_ENOMEM;
         changed = true;
         effect = !same_outcome(p->problem, &p->base, &trial);
     }
@@ -69,11 +71,13 @@ cs_status search_idle_knobs(const search_problem *problem, const int32_t *point,
     }
     for (size_t k = 0; k < n; k++)
         p.index[k] = psa_space_knob_index(space, point, k, &active);
-    search_evaluate(problem, point, p.scratch, &p.base);
+    p.status = search_evaluate(problem, point, p.scratch, &p.base);
     for (size_t k = 0; k < n; k++) {
         (void)psa_space_knob_index(space, point, k, &active);
         idle[k] = active && is_idle(&p, k);
     }
+    if (p.status != CS_OK)
+        status = cs_fail(err, p.status, "knobs without effect");
 done:
     sim_scratch_destroy(p.scratch);
     free(p.index);
