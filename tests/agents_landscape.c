@@ -2,6 +2,7 @@
  *
  * Every agent on a constrained space with a known optimum: valid proposals only, the same digits
  * for the same seed and after a snapshot, and the optimum found by those that search. */
+#include "tests/agents_area.h"
 #include "tests/agents_drive.h"
 
 /* dp * tp * sp * pp = 64 with tp <= 16 is one tuple of C(9,3) = 84 less 10 points with tp >= 32;
@@ -167,34 +168,6 @@ static void test_proposals_are_valid(void **state)
                      (unsigned long long)d.asked);
         drive_fini(&d);
     }
-}
-
-/* Area dominated below (reference) by designs with objectives (a, b): sweep by a. */
-typedef struct {
-    double a, b;
-} pair;
-
-static int by_a(const void *x, const void *y)
-{
-    const pair *p = x, *q = y;
-
-    if (p->a != q->a)
-        return p->a < q->a ? -1 : 1;
-    return (p->b > q->b) - (p->b < q->b);
-}
-
-static double hypervolume(pair *list, size_t n, pair reference)
-{
-    double area = 0.0, low = reference.b;
-
-    qsort(list, n, sizeof *list, by_a);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].a >= reference.a || list[i].b >= low)
-            continue;
-        area += (reference.a - list[i].a) * (low - list[i].b);
-        low = list[i].b;
-    }
-    return area;
 }
 
 /* Two points (1, 2) and (2, 1) below (3, 3): 2 * 1 + 1 * 1 = 3. */
