@@ -209,6 +209,48 @@ static void test_random_designs_take_the_time_of_the_block_engine(void **state)
     cs_rng_destroy(rng);
 }
 
+static void assign(const problem *p, const char *const *sets, sim_config *config)
+{
+    cs_error err = {{0}};
+
+    psa_schema_baseline(p->schema, config);
+    for (; *sets != NULL; sets++)
+        if (psa_schema_assign(p->schema, *sets, config, &err) != CS_OK)
+            fail_msg("%s", err.text);
+    if (psa_schema_check(p->schema, config, &err) != CS_OK)
+        fail_msg("%s", err.text);
+}
+
+/* One micro-batch over slow links: all is communication, in one order.  The last reduction comes
+ * after those of earlier passes although it has dimensions of its own to itself; a transfer between
+ * stages comes after the reductions before it. */
+static void test_communication_keeps_its_order(void **state)
+{
+    static const char *const sets[][13] = {
+        {"workload.dp=32", "workload.tp=1", "workload.sp=1", "workload.pp=2",
+         "workload.sharding=weights", "workload.micro_batch=1", "workload.recompute=none",
+         "network.npus=4,4,2,2", "network.bandwidth=50GB/s,500GB/s,200GB/s,500GB/s",
+         "network.topology=ring,ring,ring,ring", "collective.algorithm=ring,ring,ring,ring", NULL},
+        {"workload.dp=32", "workload.tp=1", "workload.sp=1", "workload.pp=2",
+         "workload.sharding=none", "workload.micro_batch=1", "collective.multi_dim=hierarchical",
+         "network.npus=2,4,2,4", "network.bandwidth=100GB/s,50GB/s,200GB/s,50GB/s",
+         "network.topology=ring,ring,switch,fully_connected",
+         "collective.algorithm=direct,halving_doubling,ring,ring", NULL}};
+    problem p;
+
+    (void)state;
+    set_up(&p);
+    for (size_t i = 0; i < CS_COUNT(sets); i++) {
+        sim_config config;
+        uint32_t nodes;
+
+        assign(&p, sets[i], &config);
+        assert_true(fabs(round_trip(&p, &config, SIM_EXPORT_FUSED, &nodes)) <= 1e-4);
+        remove_files();
+    }
+    tear_down(&p);
+}
+
 static void configure(const problem *p, sim_config *config)
 {
     static const char *const sets[] = {"workload.dp=4",
@@ -220,15 +262,10 @@ static void configure(const problem *p, sim_config *config)
                                        "workload.recompute=none",
                                        "network.npus=4,4,4,1",
                                        "collective.chunks=2",
-                                       "placement=tp sp ep dp pp"};
-    cs_error err = {{0}};
+                                       "placement=tp sp ep dp pp",
+                                       NULL};
 
-    psa_schema_baseline(p->schema, config);
-    for (size_t i = 0; i < CS_COUNT(sets); i++)
-        if (psa_schema_assign(p->schema, sets[i], config, &err) != CS_OK)
-            fail_msg("%s", err.text);
-    if (psa_schema_check(p->schema, config, &err) != CS_OK)
-        fail_msg("%s", err.text);
+    assign(p, sets, config);
 }
 
 /* Fused compute takes the same time with fewer nodes; the files run under model astra too. */
@@ -299,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_designs_take_the_time_of_the_block_engine),
+        cmocka_unit_test(test_communication_keeps_its_order),
         cmocka_unit_test(test_granularity_and_model_astra),
         cmocka_unit_test(test_what_has_no_form_is_refused),
     };
