@@ -329,8 +329,7 @@ static void test_the_orders(void **state)
     }
 }
 
-/* In order of arrival an all-reduce by a ring on a line is the per-NPU recurrence, at any latency.
- */
+/* In order of arrival a ring on a line is the model's at any latency, but for the packets. */
 static void test_rings_on_lines_are_exact(void **state)
 {
     static const int64_t n[] = {3, 4, 5, 6, 8, 12};
