@@ -140,17 +140,18 @@ static cs_status draw_uniformly(comparison *c, cs_error *err)
     search__task task = task_of(c);
     const bool maximize = c->maximize[c->index];
 
-    if (c->what->optimum == SEARCH__EXHAUSTIVE || c->suite.uniform_draws == 0)
+    task.evaluations = c->what->uniform_draws > 0 ? c->what->uniform_draws : c->suite.uniform_draws;
+    if (c->what->optimum == SEARCH__EXHAUSTIVE || task.evaluations == 0)
         return CS_OK;
     task.jobs = c->jobs;
-    task.evaluations = c->suite.uniform_draws;
     task.optimum = c->what->optimum == SEARCH__STATED
                        ? c->what->stated
                        : search__records_best(&c->records, task.label, maximize, 0);
     for (size_t i = 0; i < c->records.n; i++) {
         const search__record *r = &c->records.list[i];
         if (strcmp(r->agent, SEARCH__UNIFORM_LABEL) == 0 && strcmp(r->problem, task.label) == 0 &&
-            r->optimum == task.optimum)
+            r->optimum == task.optimum &&
+            (r->hits >= SEARCH__ENOUGH_HITS || r->evaluations >= task.evaluations))
             return CS_OK;
     }
     status = isnan(task.optimum) ? CS_EINFEASIBLE : search__task_uniform(&task, &record);

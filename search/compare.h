@@ -62,6 +62,7 @@ typedef struct {
 cs_status search__task_run(const search__task *task, search__record *out);
 /* Every design of the space; task->who, seed and evaluations are not looked at. */
 cs_status search__task_exhaustive(const search__task *task, search__record *out);
+#define SEARCH__ENOUGH_HITS 100
 /* Up to task->evaluations uniform draws of valid designs, with repetition; ends after 100 within
  * 1 % of task->optimum.  The same draws for any number of jobs. */
 cs_status search__task_uniform(const search__task *task, search__record *out);

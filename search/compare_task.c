@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Share of designs near the optimum: how near, draws at once, and hits that are enough. */
+/* Share of designs near the optimum: how near, and draws at once. */
 #define NEAR 0.01
-enum { CHUNK = 4096, ENOUGH = 100 };
+enum { CHUNK = 4096 };
 
 /* Follows one run. */
 typedef struct {
@@ -238,7 +238,7 @@ cs_status search__task_uniform(const search__task *task, search__record *out)
 
     f.record.optimum = task->optimum;
     CS_TRY(sampler_init(&s, task));
-    while (f.record.evaluations < task->evaluations && f.record.hits < ENOUGH) {
+    while (f.record.evaluations < task->evaluations && f.record.hits < SEARCH__ENOUGH_HITS) {
         const uint64_t left = task->evaluations - f.record.evaluations;
         const size_t n = left < CHUNK ? (size_t)left : CHUNK;
         if (task->stop != NULL && *task->stop != 0) {

@@ -16,7 +16,8 @@ static const char *const root_keys[] = {"suite",     "name",     "evaluations", 
 static const char *const lottery_keys[] = {"agents", "configs"};
 static const char *const reference_keys[] = {"agents", "evaluations", "seeds"};
 static const char *const agent_keys[] = {"name", "label", "params"};
-static const char *const problem_keys[] = {"psa", "label", "objective", "stacks", "fix", "optimum"};
+static const char *const problem_keys[] = {"psa", "label",   "objective", "stacks",
+                                           "fix", "optimum", "uniform"};
 
 void search__suite_fini(search__suite *suite)
 {
@@ -28,6 +29,33 @@ void search__suite_fini(search__suite *suite)
 static cs_status no_memory(cs_error *err)
 {
     return cs_fail(err, CS_ENOMEM, "suite");
+}
+
+static cs_status require_list(search__suite *s, const cs_node *map, const char *key, size_t most,
+                              const cs_node **list, cs_error *err)
+{
+    cs_status status = CS_OK;
+
+    CS_TRY(cs_node_require(s->doc, map, key, list, err));
+    CS_TRY(cs_node_expect(s->doc, *list, CS_DOC_LIST, err));
+    if ((*list)->n == 0 || (*list)->n > most)
+        status = cs_doc_fail(s->doc, *list, err, "expected 1 to %zu entries", most);
+done:
+    return status;
+}
+
+static cs_status require_count(search__suite *s, const cs_node *map, const char *key, int64_t most,
+                               uint64_t *out, cs_error *err)
+{
+    cs_status status = CS_OK;
+    const cs_node *node;
+    int64_t number;
+
+    CS_TRY(cs_node_require(s->doc, map, key, &node, err));
+    CS_TRY(cs_node_int(s->doc, node, 1, most, &number, err));
+    *out = (uint64_t)number;
+done:
+    return status;
 }
 
 /* A list of texts (absent: none). */
@@ -157,6 +185,8 @@ static cs_status read_problem(search__suite *s, const cs_node *node, search__sui
     CS_TRY(read_texts(s, cs_node_get(node, "stacks"), &out->stacks, &out->n_stacks, err));
     CS_TRY(read_texts(s, cs_node_get(node, "fix"), &out->fixes, &out->n_fixes, err));
     CS_TRY(read_optimum(s, cs_node_get(node, "optimum"), out, err));
+    if (cs_node_get(node, "uniform") != NULL)
+        CS_TRY(require_count(s, node, "uniform", MOST_EVALUATIONS, &out->uniform_draws, err));
     if (label != NULL) {
         CS_TRY(cs_node_string(s->doc, label, &out->label, err));
     } else {
@@ -245,33 +275,6 @@ static cs_status read_lottery(search__suite *s, const cs_node *lottery, size_t r
             CS_TRY(draw_params(s, a, (uint64_t)c, err));
             s->n_agents++;
         }
-done:
-    return status;
-}
-
-static cs_status require_list(search__suite *s, const cs_node *map, const char *key, size_t most,
-                              const cs_node **list, cs_error *err)
-{
-    cs_status status = CS_OK;
-
-    CS_TRY(cs_node_require(s->doc, map, key, list, err));
-    CS_TRY(cs_node_expect(s->doc, *list, CS_DOC_LIST, err));
-    if ((*list)->n == 0 || (*list)->n > most)
-        status = cs_doc_fail(s->doc, *list, err, "expected 1 to %zu entries", most);
-done:
-    return status;
-}
-
-static cs_status require_count(search__suite *s, const cs_node *map, const char *key, int64_t most,
-                               uint64_t *out, cs_error *err)
-{
-    cs_status status = CS_OK;
-    const cs_node *node;
-    int64_t number;
-
-    CS_TRY(cs_node_require(s->doc, map, key, &node, err));
-    CS_TRY(cs_node_int(s->doc, node, 1, most, &number, err));
-    *out = (uint64_t)number;
 done:
     return status;
 }

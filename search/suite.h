@@ -21,6 +21,7 @@ typedef struct {
     size_t n_stacks, n_fixes;
     search__optimum optimum;
     double stated;
+    uint64_t uniform_draws; /* 0: the suite's */
 } search__suite_problem;
 
 /* Two agents to test against each other; one may be another program's. */
@@ -57,7 +58,8 @@ typedef struct {
  *   suite: 1
  *   name, evaluations (budget of a run), seeds (1 to that)
  *   agents: names, or {name, label, params: {k: v}}
- *   problems: {psa, label, objective, stacks, fix, optimum: exhaustive | best_known | a number}
+ *   problems: {psa, label, objective, stacks, fix, optimum: exhaustive | best_known | a number,
+ *     uniform: draws, instead of the suite's}
  *   lottery: {agents, configs}: random settings of these agents, labelled name~1, name~2, ...
  *   stop_within: regret at which a run ends, where only runs to a target are asked
  *   reference: {agents, evaluations, seeds}: long runs that come first
