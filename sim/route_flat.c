@@ -29,6 +29,7 @@ void sim__flat_destroy(sim__flat *list)
         sim__flat *next = list->next;
         free(list->class);
         free(list->count);
+        free(list->walk);
         free(list);
         list = next;
     }
@@ -190,20 +191,39 @@ static size_t class_of(sim__flat *f, const sim__flat_class *m)
     return SIM__FLAT_CLASSES - 1;
 }
 
-static void keep_group(sim__flat *f, const double *count)
+/* A group's messages: how many of each class, and one after the other around the ring. */
+typedef struct {
+    double count[SIM__FLAT_CLASSES];
+    uint8_t walk[SIM__FLAT_WALK];
+    size_t n;
+} group_messages;
+
+static void add_message(group_messages *m, size_t class)
+{
+    m->count[class]++;
+    if (m->n < SIM__FLAT_WALK)
+        m->walk[m->n] = (uint8_t) class;
+    else
+        m->walk[0] = SIM__FLAT_NO_WALK;
+    m->n++;
+}
+
+static void keep_group(sim__flat *f, const group_messages *m)
 {
     double *last = &f->count[(SIM__FLAT_GROUPS - 1) * SIM__FLAT_CLASSES];
 
     for (size_t g = 0; g < f->n_groups; g++)
-        if (memcmp(&f->count[g * SIM__FLAT_CLASSES], count, SIM__FLAT_CLASSES * sizeof *count) == 0)
+        if (memcmp(&f->count[g * SIM__FLAT_CLASSES], m->count, sizeof m->count) == 0 &&
+            memcmp(&f->walk[g * SIM__FLAT_WALK], m->walk, sizeof m->walk) == 0)
             return;
     if (f->n_groups < SIM__FLAT_GROUPS) {
-        memcpy(&f->count[f->n_groups++ * SIM__FLAT_CLASSES], count,
-               SIM__FLAT_CLASSES * sizeof *count);
+        memcpy(&f->walk[f->n_groups * SIM__FLAT_WALK], m->walk, sizeof m->walk);
+        memcpy(&f->count[f->n_groups++ * SIM__FLAT_CLASSES], m->count, sizeof m->count);
         return;
     }
     for (size_t c = 0; c < SIM__FLAT_CLASSES; c++)
-        last[c] = fmax(last[c], count[c]);
+        last[c] = fmax(last[c], m->count[c]);
+    f->walk[(SIM__FLAT_GROUPS - 1) * SIM__FLAT_WALK] = SIM__FLAT_NO_WALK;
 }
 
 static size_t classify(const flat_build *b, int64_t from, int64_t to)
@@ -217,16 +237,16 @@ static size_t classify(const flat_build *b, int64_t from, int64_t to)
 static void classify_groups(const flat_build *b)
 {
     for (int64_t first = 0; first < b->layout.used; first++) {
-        double count[SIM__FLAT_CLASSES] = {0};
+        group_messages m = {{0}, {0}, 0};
         int64_t rank = first;
         if (!starts_group(b, first))
             continue;
         do {
             int64_t next = neighbour(b, rank, false);
-            count[classify(b, rank, next)]++;
+            add_message(&m, classify(b, rank, next));
             rank = next;
         } while (rank != first);
-        keep_group(b->out, count);
+        keep_group(b->out, &m);
     }
 }
 
@@ -244,9 +264,11 @@ static cs_status allocate(flat_build *b, cs_error *err)
 
     f->class = calloc(SIM__FLAT_CLASSES, sizeof *f->class);
     f->count = calloc((size_t)SIM__FLAT_GROUPS * SIM__FLAT_CLASSES, sizeof *f->count);
+    f->walk = calloc((size_t)SIM__FLAT_GROUPS * SIM__FLAT_WALK, sizeof *f->walk);
     f->bytes = sizeof *f + SIM__FLAT_CLASSES * sizeof *f->class +
-               (size_t)SIM__FLAT_GROUPS * SIM__FLAT_CLASSES * sizeof *f->count;
-    if (f->class == NULL || f->count == NULL)
+               (size_t)SIM__FLAT_GROUPS * SIM__FLAT_CLASSES * sizeof *f->count +
+               (size_t)SIM__FLAT_GROUPS * SIM__FLAT_WALK * sizeof *f->walk;
+    if (f->class == NULL || f->count == NULL || f->walk == NULL)
         return cs_fail(err, CS_ENOMEM, "a routed ring");
     for (size_t d = 0; d < (size_t)b->key->n_dims; d++) {
         bool full = b->key->topology[d] == SIM_FULLY_CONNECTED;

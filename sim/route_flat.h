@@ -6,7 +6,12 @@
 
 #include "sim/collective.h"
 
-enum { SIM__FLAT_CLASSES = 128, SIM__FLAT_GROUPS = 64 };
+enum {
+    SIM__FLAT_CLASSES = 128,
+    SIM__FLAT_GROUPS = 64,
+    SIM__FLAT_WALK = 32,
+    SIM__FLAT_NO_WALK = 255
+};
 
 /* A message by dimension: hops, load of its busiest link, its own share of that.  Loads are of a
  * step in which every member sends one byte, half of it each way round (two members: all of it to
@@ -29,6 +34,8 @@ struct sim__flat {
     size_t n_classes, n_groups;
     sim__flat_class *class;
     double *count; /* n_groups x n_classes: messages of a class in a group (one way) */
+    uint8_t *walk; /* n_groups x SIM__FLAT_WALK: classes of a group's messages around the ring;
+                      begins with SIM__FLAT_NO_WALK where it is too long or merged */
 };
 
 /* The classes of a plan's ring (boundary 0) or of its stage boundary (1 forward, 2 backward), from

@@ -52,27 +52,51 @@ static double longest_walk(lasting *m, size_t n, double members, double steps)
     return sum;
 }
 
-/* `steps` steps of `bytes` each in which a step starts when the message before has come and the own
- * one is sent: the longer of a walk around (its messages bounded by the longest ones) and of all
- * steps at the slowest sender. */
-static double ring_seconds(const sim__plan *p, const sim__flat *f, double steps, double bytes)
+/* Most that `steps` messages one after the other take, from any member on. Summed anew from each,
+ * so that no longer message makes a shorter sum. */
+static double longest_stretch(const uint8_t *walk, size_t n, const double *seconds, size_t steps)
 {
     double longest = 0;
 
-    for (size_t g = 0; g < f->n_groups; g++) {
-        lasting m[SIM__FLAT_CLASSES];
-        size_t n = 0;
-        for (size_t c = 0; c < f->n_classes; c++) {
-            double latency = latency_of(p->net, &f->class[c]);
-            double serial = serial_of(p->net, &f->class[c], bytes);
-            double count = f->count[g * SIM__FLAT_CLASSES + c];
-            if (count <= 0)
-                continue;
-            m[n++] = (lasting){count, latency + serial};
-            longest = fmax(longest, latency + steps * serial);
-        }
-        longest = fmax(longest, longest_walk(m, n, (double)p->group->n, steps));
+    for (size_t first = 0; first < n; first++) {
+        double sum = 0;
+        for (size_t i = 0; i < steps; i++)
+            sum += seconds[walk[(first + i) % n]];
+        longest = fmax(longest, sum);
     }
+    return longest;
+}
+
+static double group_walk(const sim__plan *p, const sim__flat *f, size_t g, const double *seconds,
+                         double steps)
+{
+    const uint8_t *walk = &f->walk[g * SIM__FLAT_WALK];
+    lasting m[SIM__FLAT_CLASSES];
+    size_t n = 0;
+
+    if (walk[0] != SIM__FLAT_NO_WALK)
+        return longest_stretch(walk, (size_t)p->group->n, seconds, (size_t)steps);
+    for (size_t c = 0; c < f->n_classes; c++)
+        if (f->count[g * SIM__FLAT_CLASSES + c] > 0)
+            m[n++] = (lasting){f->count[g * SIM__FLAT_CLASSES + c], seconds[c]};
+    return longest_walk(m, n, (double)p->group->n, steps);
+}
+
+/* `steps` steps of `bytes` each in which a step starts when the message before has come and the own
+ * one is sent: the longer of a walk around (in large groups bounded by the longest messages) and of
+ * all steps at the slowest sender. */
+static double ring_seconds(const sim__plan *p, const sim__flat *f, double steps, double bytes)
+{
+    double longest = 0, seconds[SIM__FLAT_CLASSES];
+
+    for (size_t c = 0; c < f->n_classes; c++) {
+        double latency = latency_of(p->net, &f->class[c]);
+        double serial = serial_of(p->net, &f->class[c], bytes);
+        seconds[c] = latency + serial;
+        longest = fmax(longest, latency + steps * serial);
+    }
+    for (size_t g = 0; g < f->n_groups; g++)
+        longest = fmax(longest, group_walk(p, f, g, seconds, steps));
     return longest;
 }
 
