@@ -78,6 +78,9 @@ typedef struct {
      * once before the first ask. */
     cs_status (*seed)(void *state, size_t n, const int32_t *points, const agent_score *score,
                       cs_error *err);
+    /* Optional: designs that others have evaluated meanwhile (of a portfolio), between a tell and
+     * the next ask. */
+    void (*observe)(void *state, size_t n, const int32_t *points, const agent_score *score);
     /* Walks the state, writing it to `io` or reading it from there. */
     void (*snapshot)(void *state, agent__io *io);
     void (*fini)(void *state);
@@ -108,6 +111,9 @@ CS_MUST_USE cs_status agent_tell(agent *self, size_t n, const int32_t *points,
 /* Designs known before the start, best first; ignored by agents that cannot use them. */
 CS_MUST_USE cs_status agent_seed(agent *self, size_t n, const int32_t *points,
                                  const agent_score *score, cs_error *err);
+/* Designs that others have evaluated since the last tell; ignored by agents that cannot use them.
+ */
+void agent_observe(agent *self, size_t n, const int32_t *points, const agent_score *score);
 /* Appends the agent's snapshot to `out`; reads one back into an agent created alike (CS_EIO when it
  * does not fit). */
 CS_MUST_USE cs_status agent_save(agent *self, agent_bytes *out, cs_error *err);

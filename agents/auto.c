@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A portfolio: several agents take turns on one cache.  With few evaluations bayesian, local and
- * tpe share them.  With many, bayesian and local scout first; then local, ant_colony and genetic
- * begin from the best designs found, and their shares shift, ten times a run, towards the arms that
- * have improved the best design most per evaluation. */
+ * A portfolio: several agents take turns on one cache and see what the others found.  With few
+ * evaluations bayesian and local share them.  With many, bayesian and local scout first; then
+ * local, ant_colony and genetic begin from the best designs found, and their shares shift, ten
+ * times a run, towards the arms that have improved the best design most per evaluation. */
 #include "agents/agents_private.h"
 
 #include <math.h>
@@ -17,14 +17,12 @@ typedef struct {
     double first, later; /* share while scouting, and after */
 } arm_row;
 
-static const arm_row few_arms[MOST_ARMS] = {{&agent__bayesian, 0.7, 0.7},
-                                            {&agent__local, 0.15, 0.15},
-                                            {&agent__tpe, 0.15, 0.15},
-                                            {NULL, 0, 0}};
+static const arm_row few_arms[MOST_ARMS] = {
+    {&agent__bayesian, 0.8, 0.8}, {&agent__local, 0.2, 0.2}, {NULL, 0, 0}};
 static const arm_row many_arms[MOST_ARMS] = {{&agent__bayesian, 0.7, 0},
-                                             {&agent__local, 0.3, 0.75},
-                                             {&agent__ant_colony, 0, 0.15},
-                                             {&agent__genetic, 0, 0.1},
+                                             {&agent__local, 0.3, 0.8},
+                                             {&agent__ant_colony, 0, 0.12},
+                                             {&agent__genetic, 0, 0.08},
                                              {NULL, 0, 0}};
 
 typedef struct {
@@ -207,6 +205,9 @@ static cs_status tell(void *state, size_t n, const int32_t *points, const agent_
     cs_status status;
 
     CS_TRY(agent_tell(st->arms[turn].agent, n, points, score, err));
+    for (size_t i = 0; i < st->n_arms; i++)
+        if (i != turn && (st->run.scouting || st->arms[i].later > 0.0))
+            agent_observe(st->arms[i].agent, n, points, score);
     st->run.asked[turn] += n;
     for (size_t i = 0; i < n; i++) {
         if (score[i].cached)
@@ -256,9 +257,8 @@ static void snapshot(void *state, agent__io *io)
 
 const agent_type agent__auto = {
     .name = "auto",
-    .summary = "portfolio: bayesian and local scout, then local, ant_colony, genetic; bayesian, "
-               "local, tpe "
-               "for few evaluations",
+    .summary = "portfolio: bayesian and local scout, then local, ant_colony, genetic; bayesian and "
+               "local for few evaluations",
     .state_size = sizeof(auto_state),
     .params = params,
     .init = init,

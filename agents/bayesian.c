@@ -442,6 +442,15 @@ static cs_status tell(void *state, size_t n, const int32_t *points, const agent_
     return CS_OK;
 }
 
+static void observe(void *state, size_t n, const int32_t *points, const agent_score *score)
+{
+    bayesian_state *st = state;
+
+    for (size_t i = 0; i < n; i++)
+        if (!score[i].cached)
+            (void)learn(st, points + i * st->n_vars, &score[i]);
+}
+
 static cs_status seed(void *state, size_t n, const int32_t *points, const agent_score *score,
                       cs_error *err)
 {
@@ -478,6 +487,7 @@ const agent_type agent__bayesian = {
     .ask = ask,
     .tell = tell,
     .seed = seed,
+    .observe = observe,
     .snapshot = snapshot,
     .fini = fini,
 };

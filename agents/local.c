@@ -149,31 +149,12 @@ static size_t thin_out(local_state *st, chain *c, size_t n)
     return kept;
 }
 
-/* Moves in the order of the change that the model expects. */
-static void sort_moves(local_state *st, chain *c, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const agent__move m = c->moves[i];
-        const size_t var = (size_t)m.var;
-        const double change = agent__ridge_effect(st->model, var, m.value) -
-                              agent__ridge_effect(st->model, var, c->at[var]);
-        size_t at = i;
-        while (at > 0 && c->promise[at - 1] > change) {
-            c->moves[at] = c->moves[at - 1];
-            c->promise[at] = c->promise[at - 1];
-            at--;
-        }
-        c->moves[at] = m;
-        c->promise[at] = change;
-    }
-}
-
 static void open_neighbourhood(local_state *st, chain *c)
 {
     size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves);
 
     agent__shuffle(c->rng, c->moves, n);
-    sort_moves(st, c, n);
+    agent__ridge_sort(st->model, c->at, n, c->moves, c->promise);
     c->run.n_moves = c->run.focused ? thin_out(st, c, n) : n;
     if (c->run.has_incumbent && agent__same(&st->setup, c->at, c->incumbent))
         c->run.n_moves = 0; /* back where the kick came from: nothing is left to see */
@@ -389,6 +370,12 @@ done:
     return status;
 }
 
+static void learn(local_state *st, const int32_t *point, const agent_score *score)
+{
+    if (score->outcome == AGENT_FEASIBLE)
+        agent__ridge_learn(st->model, point, agent__energy(score));
+}
+
 /* The better of the designs drawn so far is kept in `at`. */
 static void end_scouting(local_state *st, chain *c, const agent_score *score)
 {
@@ -407,8 +394,8 @@ static void tell_chain(local_state *st, chain *c, const agent_score *score)
     size_t best = SIZE_MAX;
 
     for (size_t k = 0; k < c->n_asked; k++)
-        if (score[k].outcome == AGENT_FEASIBLE && !score[k].cached)
-            agent__ridge_learn(st->model, c->asked + k * st->n_vars, agent__energy(&score[k]));
+        if (!score[k].cached)
+            learn(st, c->asked + k * st->n_vars, &score[k]);
     if (c->run.phase == SCOUT) {
         end_scouting(st, c, score);
         return;
@@ -442,12 +429,32 @@ static cs_status tell(void *state, size_t n, const int32_t *points, const agent_
     return CS_OK;
 }
 
+/* What others found goes into the model; a design better than all that the first chain has seen
+ * since its start becomes its place. */
+static void observe(void *state, size_t n, const int32_t *points, const agent_score *score)
+{
+    local_state *st = state;
+    chain *c = &st->chains[0];
+
+    for (size_t i = 0; i < n; i++) {
+        const int32_t *point = points + i * st->n_vars;
+        if (!score[i].cached)
+            learn(st, point, &score[i]);
+        if (c->run.phase == DESCEND && c->run.has_incumbent &&
+            agent_score_compare(&score[i], &c->run.incumbent_score) < 0 &&
+            agent_score_compare(&score[i], &c->run.at_score) < 0)
+            move_to(st, c, point, &score[i]);
+    }
+}
+
 static cs_status seed(void *state, size_t n, const int32_t *points, const agent_score *score,
                       cs_error *err)
 {
     local_state *st = state;
 
     (void)err;
+    for (size_t i = 0; i < n; i++)
+        learn(st, points + i * st->n_vars, &score[i]);
     for (size_t i = 0; i < st->n_chains && i < n; i++)
         move_to(st, &st->chains[i], points + i * st->n_vars, &score[i]);
     return CS_OK;
@@ -482,6 +489,7 @@ const agent_type agent__local = {
     .ask = ask,
     .tell = tell,
     .seed = seed,
+    .observe = observe,
     .snapshot = snapshot,
     .fini = fini,
 };

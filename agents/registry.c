@@ -191,6 +191,12 @@ cs_status agent_seed(agent *self, size_t n, const int32_t *points, const agent_s
     return self->type->seed(self->state, n, points, score, err);
 }
 
+void agent_observe(agent *self, size_t n, const int32_t *points, const agent_score *score)
+{
+    if (self->type->observe != NULL)
+        self->type->observe(self->state, n, points, score);
+}
+
 cs_status agent_save(agent *self, agent_bytes *out, cs_error *err)
 {
     agent__io io = {.out = out};

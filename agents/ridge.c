@@ -192,7 +192,7 @@ void agent__ridge_learn(agent__ridge *ridge, const int32_t *point, double energy
     }
 }
 
-double agent__ridge_effect(agent__ridge *ridge, size_t var, int32_t value)
+static double effect(agent__ridge *ridge, size_t var, int32_t value)
 {
     const block *b = &ridge->block[var];
     const size_t at = b->values + (size_t)value;
@@ -213,8 +213,26 @@ double agent__ridge_predict(agent__ridge *ridge, const int32_t *point)
     double sum = 0.0;
 
     for (size_t v = 0; v < ridge->n_vars; v++)
-        sum += agent__ridge_effect(ridge, v, point[v]);
+        sum += effect(ridge, v, point[v]);
     return sum;
+}
+
+void agent__ridge_sort(agent__ridge *ridge, const int32_t *from, size_t n, agent__move *moves,
+                       double *change)
+{
+    for (size_t i = 0; i < n; i++) {
+        const agent__move m = moves[i];
+        const size_t var = (size_t)m.var;
+        const double expected = effect(ridge, var, m.value) - effect(ridge, var, from[var]);
+        size_t at = i;
+        while (at > 0 && change[at - 1] > expected) {
+            moves[at] = moves[at - 1];
+            change[at] = change[at - 1];
+            at--;
+        }
+        moves[at] = m;
+        change[at] = expected;
+    }
 }
 
 void agent__ridge_io(agent__io *io, agent__ridge *ridge)

@@ -18,11 +18,15 @@ void agent__ridge_destroy(agent__ridge *ridge); /* NULL is a no-op */
 /* Takes in one evaluated point.  Energies far above the lowest seen so far count less.
  * O(terms^2). */
 void agent__ridge_learn(agent__ridge *ridge, const int32_t *point, double energy);
-/* Effect of one value of a variable; O(terms of the variable), once per learned point. */
-double agent__ridge_effect(agent__ridge *ridge, size_t var, int32_t value);
 /* Predicted energy of a point up to a constant: the sum of its effects.  O(variables). */
 double agent__ridge_predict(agent__ridge *ridge, const int32_t *point);
 
+/* Orders moves from a point by the change of energy that the model expects, the most welcome first,
+ * as they were on ties; `change` gets the changes.  O(moves^2) at worst. */
+void agent__ridge_sort(agent__ridge *ridge, const int32_t *from, size_t n, agent__move *moves,
+                       double *change);
+
+/* Walks the model in a snapshot. */
 void agent__ridge_io(agent__io *io, agent__ridge *ridge);
 
 #endif
