@@ -9,7 +9,7 @@
 enum {
     SIM__FLAT_CLASSES = 128,
     SIM__FLAT_GROUPS = 64,
-    SIM__FLAT_WALK = 32,
+    SIM__FLAT_WALK = 16,
     SIM__FLAT_NO_WALK = 255
 };
 

@@ -56,15 +56,19 @@ static double longest_walk(lasting *m, size_t n, double members, double steps)
  * so that no longer message makes a shorter sum. */
 static double longest_stretch(const uint8_t *walk, size_t n, const double *seconds, size_t steps)
 {
-    double longest = 0;
+    double twice[2 * SIM__FLAT_WALK], turn = 0, longest = 0;
 
+    for (size_t i = 0; i < n; i++) {
+        twice[i] = twice[n + i] = seconds[walk[i]];
+        turn += twice[i];
+    }
     for (size_t first = 0; first < n; first++) {
         double sum = 0;
-        for (size_t i = 0; i < steps; i++)
-            sum += seconds[walk[(first + i) % n]];
+        for (size_t i = 0; i < steps % n; i++)
+            sum += twice[first + i];
         longest = fmax(longest, sum);
     }
-    return longest;
+    return longest + (double)(steps / n) * turn;
 }
 
 static double group_walk(const sim__plan *p, const sim__flat *f, size_t g, const double *seconds,
