@@ -232,9 +232,13 @@ for signal in INT TERM HUP PIPE; do
         rm -f hit.db*
         "$cli" run $psa --agent genetic --evaluations 100000000 --timeout 60 --study hit.db -q >/dev/null 2>.err &
         pid=$!
+        # A write to a closed pipe must not end a run, once it is one.
+        for ((k = 0; k < 200; k++)); do
+            [ $signal = PIPE ] && [ ! -s hit.db ] || break
+            sleep 0.1
+        done
         sleep 0.$(printf %03d $((RANDOM % 900)))
         kill -$signal $pid
-        # A write to a closed pipe must not end a run.
         [ $signal = PIPE ] && sleep 0.1 && kill -INT $pid
         wait $pid
         code=$?

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # kill -9 at random moments, resume, kill again: the trials are those of an undisturbed run, for
-# every agent.  tests/kills.sh [ROUNDS [AGENT...]]: rounds of kills an agent (3), agents (all).
+# every agent.  tests/kills.sh [KILLS [AGENT...]]: kills of a running search for each agent (3), agents
+# (all).
 . "$(dirname "$0")/lib.sh"
 psa=configs/psa/llama3-70b-h100.yaml
-rounds=${1:-3}
+kills=${1:-3}
 [ $# -gt 0 ] && shift
 seed=${CS_KILL_SEED:-$RANDOM}
 RANDOM=$seed
@@ -36,12 +37,13 @@ for agent in $agents; do
     took=$((($(date +%s%N) - start) / 1000000))
     "$cli" trials whole.db -f csv >whole.csv
     landed=0
-    # A run that was done before its kill gives way to a fresh one.
-    for ((i = 0; i < rounds; i++)); do
+    # A kill that comes after the end does not count; then a fresh run is begun.
+    for ((i = 0; landed < kills && i < 4 * kills; i++)); do
         go "$agent" killed.db
         sleep "$(printf '%d.%03d' $((RANDOM % (took + 1) / 1000)) $((RANDOM % (took + 1) % 1000)))"
-        if kill -9 $pid 2>/dev/null; then landed=$((landed + 1)); fi
+        kill -9 $pid 2>/dev/null
         wait $pid 2>/dev/null
+        [ $? = 137 ] && landed=$((landed + 1))
         if [ -s killed.db ] && [ $((i % 5)) = 4 ]; then
             "$cli" best killed.db -f json >/dev/null 2>.err || [ $? = 3 ] || fail "$agent: best: $(cat .err)"
         fi
@@ -54,8 +56,9 @@ for agent in $agents; do
     wait $pid || fail "$agent: the last resume: $(cat .err)"
     "$cli" trials killed.db -f csv >killed.csv
     checks=$((checks + 1))
-    cmp whole.csv killed.csv || fail "$agent: other trials after $rounds kills"
-    echo "$agent: $n evaluations, $took ms, $landed of $rounds kills while it ran"
+    cmp whole.csv killed.csv || fail "$agent: other trials after $landed kills"
+    [ $landed = "$kills" ] || fail "$agent: only $landed kills while it ran"
+    echo "$agent: $n evaluations, $took ms, $landed kills"
     rm -f whole.db* killed.db*
 done
 
