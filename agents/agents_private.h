@@ -65,9 +65,11 @@ void agent__mutate_var(const psa_space *space, cs_rng *rng, size_t var, int32_t 
 /* `n` random moves, each to a valid neighbour; the point stays valid. */
 void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *point);
 
-/* Gives a tuple variable (any variable, should there be no tuple) another value: a neighbour or
- * any, with equal chances; the point stays valid.  `scratch` has room for a point. */
-void agent__change_split(const psa_space *space, cs_rng *rng, int32_t *scratch, int32_t *point);
+/* `n` moves of one tuple variable drawn at random (of any variable, should there be no tuple), each
+ * to a neighbour or to any value with equal chances; returns n, or 0 when no variable has a choice.
+ * `point` is as before afterwards. */
+size_t agent__split_moves(const psa_space *space, cs_rng *rng, int32_t *point, size_t n,
+                          agent__move *list);
 
 bool agent__same(const agent_setup *setup, const int32_t *a, const int32_t *b);
 /* True when the point has been evaluated already (then *score); false too when the caller keeps no

@@ -19,49 +19,12 @@
  *
  * Most kicks are compound: they change one tuple (a split over the axes), and the descent
  * re-optimises the rest; others are a few random moves. */
-#include "agents/agents_private.h"
-#include "agents/ridge.h"
+#include "agents/local_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_STEPS = 1024 }; /* free neighbours a chain may look at in one ask */
-
-/* Above every energy: kicks to designs that are known or do not fit are last choices. */
-static const double out_of_question = 1e7;
-
-typedef enum { SCOUT, START, DESCEND } phase;
-
-typedef struct {
-    cs_rng *rng;
-    int32_t *at, *incumbent; /* current design and best local optimum since the start */
-    agent__move *moves;      /* neighbourhood of `at`, most promising first */
-    double *promise;         /* change of energy that the model expects of each move */
-    int32_t *asked;          /* batch x n_vars: proposals of the open ask */
-    struct {
-        agent_score at_score, incumbent_score;
-        uint64_t n_moves, next_move; /* list and position in it */
-        uint64_t failures;           /* kicks without a better optimum */
-        double hit_rate;             /* recent share of improving neighbours */
-        uint64_t scouted;            /* designs drawn before the first descent */
-        int32_t phase, has_incumbent;
-        int32_t focused, pad_; /* the neighbourhood is thinned around what a kick changed */
-    } run;
-    size_t n_asked;
-} chain;
-
-typedef struct {
-    agent_setup setup;
-    size_t n_vars, n_chains, batch;
-    chain *chains;
-    int32_t *work, *kicked; /* candidates */
-    int32_t *scratch;       /* three points */
-    agent__move *fixes;     /* neighbourhood of a design being made to fit */
-    agent__ridge *model;
-} local_state;
-
-enum { CHAINS, BATCH, START_WITH, KICK, COMPOUND, RESTART, FOCUS, CHOICE };
 static const agent_param params[] = {
     {"chains", 1, 1, 4096, "independent searches, each with its own random stream"},
     {"batch", 16, 1, 4096, "most neighbours per chain and ask"},
@@ -76,7 +39,7 @@ static const agent_param params[] = {
 
 static cs_status init_chain(local_state *st, size_t i, cs_error *err)
 {
-    chain *c = &st->chains[i];
+    local_chain *c = &st->chains[i];
 
     c->rng = cs_rng_create(st->setup.seed, AGENT__STREAM_LOCAL, i);
     c->at = calloc(st->n_vars + 1, sizeof *c->at);
@@ -99,6 +62,9 @@ static cs_status init(void *state, const agent_setup *setup, cs_error *err)
     st->setup = *setup;
     st->n_vars = psa_space_n_vars(setup->space);
     st->batch = agent__count(setup, BATCH);
+    st->n_choice = agent__count(setup, CHOICE);
+    if (st->n_choice > agent__moves_max(setup->space))
+        st->n_choice = agent__moves_max(setup->space);
     st->work = calloc(st->n_vars + 1, sizeof *st->work);
     st->kicked = calloc(st->n_vars + 1, sizeof *st->kicked);
     st->scratch = calloc(3 * st->n_vars + 1, sizeof *st->scratch);
@@ -136,7 +102,7 @@ static void fini(void *state)
 }
 
 /* Keeps the moves on variables that differ from the incumbent, and the first of the others. */
-static size_t thin_out(local_state *st, chain *c, size_t n)
+static size_t thin_out(local_state *st, local_chain *c, size_t n)
 {
     const size_t share = (size_t)(st->setup.param[FOCUS] * (double)n + 0.5);
     size_t kept = 0;
@@ -149,7 +115,7 @@ static size_t thin_out(local_state *st, chain *c, size_t n)
     return kept;
 }
 
-static void open_neighbourhood(local_state *st, chain *c)
+static void open_neighbourhood(local_state *st, local_chain *c)
 {
     size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves);
 
@@ -162,61 +128,16 @@ static void open_neighbourhood(local_state *st, chain *c)
     c->run.phase = DESCEND;
 }
 
-static void move_to(local_state *st, chain *c, const int32_t *point, const agent_score *score)
+static void move_to(local_state *st, local_chain *c, const int32_t *point, const agent_score *score)
 {
     memmove(c->at, point, st->n_vars * sizeof *point); /* may be `at` itself */
     c->run.at_score = *score;
     open_neighbourhood(st, c);
 }
 
-/* The most promising of some uniform designs. */
-static cs_status new_start(local_state *st, chain *c, cs_error *err)
-{
-    cs_status status = CS_OK;
-    double best = INFINITY;
-
-    for (size_t i = 0; i < agent__count(&st->setup, CHOICE); i++) {
-        CS_TRY(agent__sample_fitting(&st->setup, c->rng, st->kicked, err));
-        double promise = agent__ridge_predict(st->model, st->kicked);
-        if (promise >= best)
-            continue;
-        best = promise;
-        memcpy(c->at, st->kicked, st->n_vars * sizeof *c->at);
-    }
-done:
-    return status;
-}
-
-/* The most promising of some kicks from the incumbent, new ones that fit first. */
-static void kick(local_state *st, chain *c)
-{
-    const bool compound = cs_rng_uniform(c->rng) < st->setup.param[COMPOUND];
-    double best = INFINITY;
-    agent_score score;
-
-    for (size_t i = 0; i < agent__count(&st->setup, CHOICE); i++) {
-        memcpy(st->kicked, c->incumbent, st->n_vars * sizeof *c->at);
-        if (compound)
-            agent__change_split(st->setup.space, c->rng, st->scratch, st->kicked);
-        if (!compound || agent__known(&st->setup, st->kicked, &score))
-            agent__perturb(st->setup.space, c->rng, (size_t)st->setup.param[KICK], st->kicked);
-        double promise = agent__ridge_predict(st->model, st->kicked);
-        if (promise >= best)
-            continue;
-        (void)agent__make_fit(&st->setup, c->rng, SIZE_MAX, st->fixes, st->scratch, st->kicked);
-        promise = agent__ridge_predict(st->model, st->kicked);
-        if (agent__free_score(&st->setup, st->kicked, &score))
-            promise += out_of_question;
-        if (promise >= best)
-            continue;
-        best = promise;
-        memcpy(c->at, st->kicked, st->n_vars * sizeof *c->at);
-    }
-}
-
 /* At a local optimum: keep the better one, then kick it or start anew.  `at` becomes a design whose
  * score is not known yet. */
-static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
+static cs_status leave_optimum(local_state *st, local_chain *c, cs_error *err)
 {
     const bool better =
         !c->run.has_incumbent || agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0;
@@ -241,26 +162,26 @@ static cs_status leave_optimum(local_state *st, chain *c, cs_error *err)
         c->run.failures = 0;
         c->run.hit_rate = 0.5;
         c->run.focused = 0;
-        return new_start(st, c, err);
+        return agent__local_start(st, c, err);
     }
-    kick(st, c);
+    agent__local_kick(st, c);
     return CS_OK;
 }
 
-static void propose(local_state *st, chain *c, const int32_t *point)
+static void propose(local_state *st, local_chain *c, const int32_t *point)
 {
     memcpy(c->asked + c->n_asked++ * st->n_vars, point, st->n_vars * sizeof *point);
 }
 
 /* Neighbours per block: about a quarter of what the next improvement is expected to take. */
-static size_t block_size(const local_state *st, const chain *c)
+static size_t block_size(const local_state *st, const local_chain *c)
 {
     double want = 0.25 / (c->run.hit_rate + 1e-3);
 
     return want < 1.0 ? 1 : want > (double)st->batch ? st->batch : (size_t)want;
 }
 
-static bool known_score(const local_state *st, const chain *c, const int32_t *point,
+static bool known_score(const local_state *st, const local_chain *c, const int32_t *point,
                         agent_score *score)
 {
     /* From a design that does not fit, the way to one that does leads over others that do not. */
@@ -269,22 +190,28 @@ static bool known_score(const local_state *st, const chain *c, const int32_t *po
     return agent__known(&st->setup, point, score);
 }
 
-/* The neighbour by a move into `work`; another split is made to fit.  False when there is none. */
-static bool neighbour(local_state *st, chain *c, agent__move move)
+/* The neighbour by a move into `work`; another split is made to fit, once.  False when
+ * there is none. */
+static bool neighbour(local_state *st, local_chain *c, agent__move move)
 {
     const size_t var = (size_t)move.var;
 
     if (!agent__apply(st->setup.space, c->rng, c->at, move, st->work))
         return false;
     if (c->run.at_score.outcome != AGENT_FEASIBLE ||
-        psa_space_var_kind(st->setup.space, var) != PSA_VAR_TUPLE)
+        psa_space_var_kind(st->setup.space, var) != PSA_VAR_TUPLE ||
+        agent__fits(&st->setup, st->work))
         return true;
+    const uint64_t hash = psa_space_point_hash(st->setup.space, st->work);
+    if (st->refused[hash % REFUSED] == hash)
+        return false;
+    st->refused[hash % REFUSED] = hash;
     return agent__make_fit(&st->setup, c->rng, var, st->fixes, st->scratch, st->work) &&
            !agent__same(&st->setup, st->work, c->at);
 }
 
 /* Fills the block with neighbours whose score is not known; steps at once to a known better one. */
-static void scan(local_state *st, chain *c, int *steps)
+static void scan(local_state *st, local_chain *c, int *steps)
 {
     const size_t block = block_size(st, c);
     agent_score score;
@@ -310,7 +237,7 @@ static void scan(local_state *st, chain *c, int *steps)
 }
 
 /* Random designs before the first descent. */
-static cs_status scout(local_state *st, chain *c, cs_error *err)
+static cs_status scout(local_state *st, local_chain *c, cs_error *err)
 {
     cs_status status = CS_OK;
     const double missing = st->setup.param[START_WITH] - (double)c->run.scouted;
@@ -325,7 +252,7 @@ done:
 
 /* Advances a chain until it has something to evaluate.  One that finds nothing new around it starts
  * anew at a design not seen yet. */
-static cs_status fill(local_state *st, chain *c, cs_error *err)
+static cs_status fill(local_state *st, local_chain *c, cs_error *err)
 {
     cs_status status = CS_OK;
     agent_score score;
@@ -361,7 +288,7 @@ static cs_status ask(void *state, size_t *n, int32_t *points, cs_error *err)
 
     *n = 0;
     for (size_t i = 0; i < st->n_chains; i++) {
-        chain *c = &st->chains[i];
+        local_chain *c = &st->chains[i];
         CS_TRY(fill(st, c, err));
         memcpy(points + *n * st->n_vars, c->asked, c->n_asked * st->n_vars * sizeof *points);
         *n += c->n_asked;
@@ -377,7 +304,7 @@ static void learn(local_state *st, const int32_t *point, const agent_score *scor
 }
 
 /* The better of the designs drawn so far is kept in `at`. */
-static void end_scouting(local_state *st, chain *c, const agent_score *score)
+static void end_scouting(local_state *st, local_chain *c, const agent_score *score)
 {
     for (size_t k = 0; k < c->n_asked; k++) {
         if (c->run.scouted++ > 0 && agent_score_compare(&score[k], &c->run.at_score) >= 0)
@@ -389,7 +316,7 @@ static void end_scouting(local_state *st, chain *c, const agent_score *score)
         move_to(st, c, c->at, &c->run.at_score);
 }
 
-static void tell_chain(local_state *st, chain *c, const agent_score *score)
+static void tell_chain(local_state *st, local_chain *c, const agent_score *score)
 {
     size_t best = SIZE_MAX;
 
@@ -434,7 +361,7 @@ static cs_status tell(void *state, size_t n, const int32_t *points, const agent_
 static void observe(void *state, size_t n, const int32_t *points, const agent_score *score)
 {
     local_state *st = state;
-    chain *c = &st->chains[0];
+    local_chain *c = &st->chains[0];
 
     for (size_t i = 0; i < n; i++) {
         const int32_t *point = points + i * st->n_vars;
@@ -466,8 +393,9 @@ static void snapshot(void *state, agent__io *io)
     const size_t bytes = st->n_vars * sizeof(int32_t);
 
     agent__ridge_io(io, st->model);
+    AGENT__IO(io, st->refused);
     for (size_t i = 0; i < st->n_chains; i++) {
-        chain *c = &st->chains[i];
+        local_chain *c = &st->chains[i];
         AGENT__IO(io, c->run);
         agent__io_block(io, c->at, bytes);
         agent__io_block(io, c->incumbent, bytes);

@@ -178,26 +178,27 @@ void agent__perturb(const psa_space *space, cs_rng *rng, size_t n, int32_t *poin
         random_move(space, rng, point);
 }
 
-void agent__change_split(const psa_space *space, cs_rng *rng, int32_t *scratch, int32_t *point)
+size_t agent__split_moves(const psa_space *space, cs_rng *rng, int32_t *point, size_t n,
+                          agent__move *list)
 {
-    const size_t n_vars = psa_space_n_vars(space), bytes = n_vars * sizeof *point;
+    const size_t n_vars = psa_space_n_vars(space);
 
     for (int tries = 0; tries < 32; tries++) {
         const size_t var = (size_t)cs_rng_below(rng, n_vars);
-        const int32_t card = psa_space_card(space, var);
+        const int32_t card = psa_space_card(space, var), value = point[var];
         if (card < 2 || (tries < 16 && psa_space_var_kind(space, var) != PSA_VAR_TUPLE))
             continue;
-        memcpy(scratch, point, bytes);
-        agent__move any = {(int32_t)var, (int32_t)cs_rng_below(rng, (uint64_t)card)};
-        if (cs_rng_uniform(rng) < 0.5) {
-            agent__mutate_var(space, rng, var, scratch);
-            any.value = scratch[var];
+        for (size_t i = 0; i < n; i++) {
+            list[i] = (agent__move){(int32_t)var, (int32_t)cs_rng_below(rng, (uint64_t)card)};
+            if (cs_rng_uniform(rng) < 0.5 || list[i].value == value) {
+                agent__mutate_var(space, rng, var, point);
+                list[i].value = point[var];
+                point[var] = value;
+            }
         }
-        if (agent__apply(space, rng, point, any, scratch)) {
-            memcpy(point, scratch, bytes);
-            return;
-        }
+        return n;
     }
+    return 0;
 }
 
 bool agent__known(const agent_setup *setup, const int32_t *point, agent_score *score)
