@@ -100,11 +100,27 @@ static int open_database(const char *path, search__mode mode, sqlite3 **db)
     return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_READWRITE, NULL);
 }
 
+static bool has_no_tables(sqlite3 *db)
+{
+    sqlite3_stmt *st = NULL;
+    const bool none =
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_master", -1, &st, NULL) == SQLITE_OK &&
+        sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int(st, 0) == 0;
+
+    sqlite3_finalize(st);
+    return none;
+}
+
 /* Whether the database has the tables of a study. */
 static cs_status check_tables(search__store *store, cs_error *err)
 {
     if (sqlite3_exec(store->db, "SELECT 1 FROM info", NULL, NULL, NULL) == SQLITE_OK)
         return CS_OK;
+    if (sqlite3_errcode(store->db) == SQLITE_ERROR && has_no_tables(store->db))
+        return cs_fail(err, CS_EPARSE,
+                       "%s: not a study yet: empty, as a run that is stopped while it begins "
+                       "leaves it; `run --resume` begins again",
+                       store->path);
     if (sqlite3_errcode(store->db) == SQLITE_ERROR)
         return cs_fail(err, CS_EPARSE, "%s: not a study: %s", store->path,
                        sqlite3_errmsg(store->db));
@@ -164,14 +180,10 @@ done:
 bool search__store_blank(const char *path)
 {
     sqlite3 *db = NULL;
-    sqlite3_stmt *st = NULL;
-    bool blank =
-        sqlite3_open_v2(path, &db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, NULL) ==
-            SQLITE_OK &&
-        sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_master", -1, &st, NULL) == SQLITE_OK &&
-        sqlite3_step(st) == SQLITE_ROW && sqlite3_column_int(st, 0) == 0;
+    const bool blank = sqlite3_open_v2(path, &db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE,
+                                       NULL) == SQLITE_OK &&
+                       has_no_tables(db);
 
-    sqlite3_finalize(st);
     sqlite3_close(db);
     return blank;
 }

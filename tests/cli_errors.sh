@@ -52,7 +52,7 @@ expect_error 2 '.' describe configs
 expect_error 2 'directory' best configs
 expect_error 2 'directory' run configs/psa/llama3-70b-h100.yaml --study configs --resume
 : >empty.db
-expect_error 2 'not a study' best empty.db
+expect_error 2 'not a study yet.*--resume. begins again' best empty.db
 ln -s loop loop
 expect_error 2 'loop' describe loop
 : >empty.yaml
