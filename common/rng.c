@@ -4,6 +4,7 @@
  * a mix of master seed and stream number so that streams never share state. */
 #include "common/common.h"
 
+#include <gsl/gsl_errno.h>
 #include <gsl/gsl_rng.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ cs_rng *cs_rng_create(uint64_t master, uint64_t a, uint64_t b)
 
     if (rng == NULL)
         return NULL;
+    gsl_set_error_handler_off(); /* it would abort when memory runs out */
     rng->gsl = gsl_rng_alloc(gsl_rng_mt19937);
     if (rng->gsl == NULL) {
         free(rng);
