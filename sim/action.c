@@ -175,6 +175,18 @@ static bool neighbour(const sim_iteration *it, const sim_action *action, size_t 
     return true;
 }
 
+/* Where the value of an action stands in line: that which leaves the last stage for the first (the
+ * last chunk's), or arrives there, is of another lap. */
+static size_t queue_of(const sim_iteration *it, const sim_action *action, size_t stage, bool sender)
+{
+    const sim_pipeline *pipeline = &it->job->schedule->pipeline;
+    bool ends = stage + 1 == pipeline->n_stages && action->chunk + 1u == pipeline->n_chunks;
+
+    if (action->kind != SIM_FORWARD)
+        return SIM_FROM_BEHIND;
+    return (sender ? ends : stage == 0 && action->chunk == 0) ? SIM_FROM_LAP : SIM_FROM_BEFORE;
+}
+
 static void book_remote_wait(sim_stage_run *run, sim_time wait, const sim_parcel *from)
 {
     sim_time transfer = from->at - from->left;
@@ -361,7 +373,7 @@ static cs_status run_action(sim_iteration *it, size_t stage, const sim_action *a
     if (from != NULL)
         book_remote_wait(run, run->course.account.wait[SIM_WAIT_REMOTE] - waited, from);
     if (sends) {
-        sim_queue *queue = &it->engine->stage[to].queue[action->kind != SIM_FORWARD];
+        sim_queue *queue = &it->engine->stage[to].queue[queue_of(it, action, stage, true)];
         queue->parcel[queue->sent++] =
             (sim_parcel){run->course.leave.sent, run->course.leave.output};
     }
@@ -377,7 +389,7 @@ cs_status sim__run_stage(sim_iteration *it, size_t stage, size_t until, bool *pr
 
     while (run->next < until) {
         const sim_action *action = action_at(it, stage, run->next);
-        sim_queue *queue = &run->queue[action->kind != SIM_FORWARD];
+        sim_queue *queue = &run->queue[queue_of(it, action, stage, false)];
         bool waits = neighbour(it, action, stage, false, &from);
         if (waits && queue->taken == queue->sent)
             break;

@@ -56,23 +56,29 @@ cs_status sim__reserve(void *pointer, size_t *have, size_t want, size_t size, cs
     return CS_OK;
 }
 
-/* Values that a stage takes in one direction. */
+/* Values that a stage takes from one side. */
 static size_t parcels_of(const sim_schedule *schedule)
 {
     const sim_pipeline *p = &schedule->pipeline;
     return p->n_chunks * (size_t)(p->micro_batches * sim__laps(p));
 }
 
-/* Nothing has run; each stage has two empty queues. */
+/* Queues of a stage: only second laps take from laps. */
+static size_t queues_of(const sim_schedule *schedule)
+{
+    return schedule->pipeline.twice ? SIM_N_QUEUES : SIM_FROM_LAP;
+}
+
+/* Nothing has run; the queues of each stage are empty. */
 static void reset_stages(sim_engine *engine, const sim_schedule *schedule)
 {
-    size_t room = parcels_of(schedule);
+    size_t room = parcels_of(schedule), n = queues_of(schedule);
 
     for (size_t s = 0; s < schedule->pipeline.n_stages; s++) {
         memset(&engine->stage[s], 0, sizeof engine->stage[s]);
         engine->stage[s].pending = sim__no_pass;
-        for (size_t d = 0; d < 2; d++)
-            engine->stage[s].queue[d].parcel = engine->parcel + (2 * s + d) * room;
+        for (size_t d = 0; d < n; d++)
+            engine->stage[s].queue[d].parcel = engine->parcel + (n * s + d) * room;
     }
 }
 
@@ -80,7 +86,7 @@ static cs_status prepare(sim_engine *engine, const sim_job *job, cs_error *err)
 {
     cs_status status;
     const sim_schedule *s = job->schedule;
-    size_t parcels = 2 * s->pipeline.n_stages * parcels_of(s);
+    size_t parcels = queues_of(s) * s->pipeline.n_stages * parcels_of(s);
 
     sim__lowering_reset(engine->lowering, job);
     sim__memo_reset(engine->memo, job->network->n_dims, (size_t)job->config->prefetch);

@@ -12,7 +12,11 @@ typedef struct {
     sim_time at, left;
 } sim_parcel;
 
-/* Values on their way to a stage in one direction, in the order it takes them. */
+/* Where a stage takes values from: the stage before, the stage behind, and for the first stage the
+ * end of the lap before, whose values wait for all of that lap. */
+enum { SIM_FROM_BEFORE, SIM_FROM_BEHIND, SIM_FROM_LAP, SIM_N_QUEUES };
+
+/* Values on their way to a stage from one side, in the order it takes them. */
 typedef struct {
     sim_parcel *parcel;
     size_t taken, sent;
@@ -34,7 +38,7 @@ typedef struct {
     size_t next;         /* action */
     int64_t held;        /* activations of how many actions it keeps (timelines) */
     sim_time bubble, boundary;
-    sim_queue queue[2]; /* from the stage before, from the stage behind */
+    sim_queue queue[SIM_N_QUEUES];
 } sim_stage_run;
 
 struct sim_engine {

@@ -17,9 +17,8 @@
  * a convex function three points on one line mean that all between are on it, and if the middle
  * lies d below the chord, none between lies more than 2 d below.  So a stretch of steps is summed
  * as an arithmetic series when its middle is within STRAIGHT of the chord, in all its times (run
- * once and run twice), and
- * cut in two otherwise: the sum is within 2 * STRAIGHT of all steps one by one, which is what other
- * orders and `unrolled` run.
+ * once and run twice), and cut in two otherwise: the sum is within 2 * STRAIGHT of all steps one by
+ * one, which is what other orders and `unrolled` run.
  *
  * A stream (`requests_per_s`) is served by continuous batching in a steady state:
  * - requests arrive as a Poisson process and are spread evenly over the dp replicas;
@@ -137,6 +136,19 @@ cs_status sim__step_run(const sim__evaluation *e, sim__phase *phase, sim__step *
     sim__sums_add(&out->added, &out->alone, -1);
 done:
     return status;
+}
+
+/* What a step adds is the difference of two runs, in which a stage waits now for another one, now
+ * for the way from it: what one of these two waits is short of is taken from the other. */
+static void settle_waits(sim__sums *s)
+{
+    double bubble = s->v[SIM_SUM_BUBBLE], way = s->v[SIM_SUM_AXIS + WL_PP];
+    double moved = bubble < 0 ? bubble : fmax(0, -way);
+
+    s->v[SIM_SUM_BUBBLE] -= moved;
+    s->v[SIM_SUM_AXIS + WL_PP] += moved;
+    s->v[SIM_SUM_EXPOSED] += moved;
+    s->v[SIM_SUM_HIDDEN] = fmax(0, s->v[SIM_SUM_HIDDEN] - moved);
 }
 
 static cs_status run_step(const sim__evaluation *e, size_t i, int64_t j, sim__step *out)
@@ -274,6 +286,7 @@ static cs_status serve_batch(const sim__evaluation *e, size_t i, sim__outcome *o
         return CS_OK;
     out->sums.v[SIM_SUM_TOKENS] = 0; /* of those that decode, only tokens put out count */
     CS_TRY(add_steps(e, i, &out->sums));
+    settle_waits(&out->sums);
     out->tpot_s = out->sums.v[SIM_SUM_LATENCY] - (w->mode == WL_DECODE ? 0 : out->ttft_s);
     out->tpot_s /= (double)w->output;
 done:
@@ -305,6 +318,7 @@ static cs_status run_mean(const sim__evaluation *e, size_t i, int64_t m, stream 
     phase.workload.global_batch = m * phase.split.dp * phase.split.micro_batch;
     CS_TRY(sim__step_run(e, &phase, &step));
     s->step = step.added;
+    settle_waits(&s->step);
     s->micro_batches = m;
 done:
     return status;

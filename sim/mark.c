@@ -47,7 +47,7 @@ enum { SUMS_OF_STAGE = SIM_WAIT_CAUSES + 6 };
 static void carry_absolute(cursor *c, sim_stage_run *run)
 {
     carry_time(c, &run->course.now.clock);
-    for (size_t d = 0; d < 2; d++)
+    for (size_t d = 0; d < SIM_N_QUEUES; d++)
         for (size_t i = run->queue[d].taken; i < run->queue[d].sent; i++) {
             carry_time(c, &run->queue[d].parcel[i].at);
             carry_time(c, &run->queue[d].parcel[i].left);
@@ -67,16 +67,22 @@ static void carry_relative(const sim_iteration *it, cursor *c, sim_state *state)
 
 static size_t parcels_on_their_way(const sim_stage_run *run)
 {
-    return run->queue[0].sent - run->queue[0].taken + run->queue[1].sent - run->queue[1].taken;
+    size_t n = 0;
+
+    for (size_t d = 0; d < SIM_N_QUEUES; d++)
+        n += run->queue[d].sent - run->queue[d].taken;
+    return n;
 }
 
 /* What is not a time: a word that is the same when all of it is. */
 static uint64_t shape_of(const sim_stage_run *run)
 {
-    return (uint64_t)run->queue[0].sent - run->queue[0].taken +
-           1000003 * (uint64_t)(run->queue[1].sent - run->queue[1].taken) +
-           ((uint64_t)run->pending.block << 40 | (uint64_t)run->pending.kind << 56 |
-            (uint64_t)run->course.now.state.input_cause << 60);
+    uint64_t lengths = 0;
+
+    for (size_t d = 0; d < SIM_N_QUEUES; d++)
+        lengths = 1000003 * lengths + (run->queue[d].sent - run->queue[d].taken);
+    return lengths + ((uint64_t)run->pending.block << 40 | (uint64_t)run->pending.kind << 56 |
+                      (uint64_t)run->course.now.state.input_cause << 60);
 }
 
 static void walk(const sim_iteration *it, const sim_mark *mark, bool back)

@@ -148,8 +148,8 @@ static void add_phase(sim_schedule *s, size_t period, int64_t rounds)
 }
 
 /* Where the schedule repeats: with all forwards first, the forwards and then the backwards, or the
- * second lap; else
- * from the first action at which every stage alternates until the first stage runs out of forwards.
+ * second lap; else from the first action at which every stage alternates until the first stage runs
+ * out of forwards.
  * Interleaved chunks repeat every p * v forwards. */
 static void find_phases(sim_schedule *s, const rule *r, int64_t n, bool forward_only)
 {

@@ -234,6 +234,33 @@ static void test_steps_overlap_across_stages(void **state)
     }
 }
 
+/* With every stage busy, several model chunks a stage only add transfers: a step that follows adds
+ * no less than with one.  It would if a chunk took a value that another one is to have. */
+static void test_model_chunks_keep_the_order_of_steps(void **state)
+{
+    static const char *const chunks[] = {"", "workload.virtual_stages=2",
+                                         "workload.virtual_stages=3"};
+    double least = 0;
+
+    (void)state;
+    for (size_t i = 0; i < CS_COUNT(chunks); i++) {
+        double latency[2];
+        for (int steps = 1; steps <= 2; steps++) {
+            char workload[120], settings[200];
+            snprintf(workload, sizeof workload,
+                     "[{" MODEL_13 ", mode: decode, global_batch: 16, context: 500, output: %d}]",
+                     steps);
+            snprintf(settings, sizeof settings,
+                     "workload.tp=4 workload.pp=2 network.bandwidth=10GB/s "
+                     "workload.schedule=interleaved %s",
+                     chunks[i]);
+            latency[steps - 1] = ring(workload, settings).latency_s;
+        }
+        assert_true(latency[1] - latency[0] >= least);
+        least = i == 0 ? latency[1] - latency[0] : least;
+    }
+}
+
 /* A stream: M/D/1 with vacations, Little's law.  S and D are read off a prefill of one prompt and
  * steps one after another (one workload each), the rest follows by hand. */
 
@@ -437,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_a_longer_context_costs_its_bytes),
         cmocka_unit_test(test_summed_steps_equal_all_steps),
         cmocka_unit_test(test_steps_overlap_across_stages),
+        cmocka_unit_test(test_model_chunks_keep_the_order_of_steps),
         cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_cache_bytes_match_the_formula),
         cmocka_unit_test(test_every_number_of_stages_runs_or_is_refused),
