@@ -27,7 +27,7 @@ const report_column cli_compare_columns[] = {
     REGRET(3000, "3,000"),
     REGRET(10000, "10,000"),
     {"regret_final", "final", REPORT_SHARE, CS_DIMENSIONLESS,
-     "median regret |best / optimum - 1| at the end"},
+     "median regret |best / optimum - 1| at the end; 0 when better"},
     {"ci_low", "95 % from", REPORT_SHARE, CS_DIMENSIONLESS, "bootstrap interval of that median"},
     {"ci_high", "to", REPORT_SHARE, CS_DIMENSIONLESS, "its upper end"},
     {"success_1", "reach 1 %", REPORT_SHARE, CS_DIMENSIONLESS, "share of runs within 1 %"},

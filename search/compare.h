@@ -85,8 +85,9 @@ typedef struct {
     cs_arena *arena;
     const char **agents; /* labels: the suite's, then others found in the file */
     size_t n_agents;
-    double *work; /* at least 3 n and n + draws of the bootstrap */
-    double optimum;
+    double *work;   /* at least 3 n and n + draws of the bootstrap */
+    double optimum; /* of the problem at hand */
+    bool maximize;
     cs_rng *rng;
     search__sample *samples; /* by problem, then agent */
 } search__tables;

@@ -138,6 +138,8 @@ static bool read_record(const cs_json *object, search__record *r)
     (void)cs_json_get_real(cs_json_get(object, "optimum"), &r->optimum);
     (void)read_count(object, "hits", &r->hits);
     r->stopped = cs_json_get(object, "stopped") != NULL;
+    if (r->stopped && r->n == 0) /* near what? */
+        return false;
     r->problem = strdup(problem);
     r->agent = strdup(agent_);
     return r->problem != NULL && r->agent != NULL;

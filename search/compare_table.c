@@ -24,15 +24,18 @@ static double regret_at(const search__tables *t, const search__record *r, uint64
 
     while (n > 0 && r->at[n - 1] > evaluations)
         n--;
-    return n == 0 ? INFINITY
-                  : fmax(t->suite->stop_within, fabs(r->value[n - 1] / t->optimum - 1.0));
+    if (n == 0)
+        return INFINITY;
+    return search__near(r->value[n - 1], t->optimum, t->suite->stop_within, t->maximize)
+               ? t->suite->stop_within
+               : fabs(r->value[n - 1] / t->optimum - 1.0);
 }
 
 /* Evaluations until regret is at most `target`. */
-static double evaluations_to(const search__record *r, double optimum, double target)
+static double evaluations_to(const search__tables *t, const search__record *r, double target)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (fabs(r->value[i] / optimum - 1.0) <= target)
+        if (search__near(r->value[i], t->optimum, target, t->maximize))
             return (double)r->at[i];
     return INFINITY;
 }
@@ -77,7 +80,7 @@ static void fill_target(search__tables *t, const search__sample *s, double targe
     size_t hits = 0;
 
     for (size_t i = 0; i < s->n; i++) {
-        const double at = evaluations_to(s->runs[i], t->optimum, target);
+        const double at = evaluations_to(t, s->runs[i], target);
         hits += isfinite(at) ? 1 : 0;
         spent += isfinite(at) ? at : (double)t->suite->evaluations;
         t->work[i] = at;
@@ -222,6 +225,7 @@ static void find_reference(search__tables *t, size_t index, bool maximize)
                        : search__records_best(t->records, p->label, maximize, 0);
     out->kind = p->optimum == SEARCH__STATED ? "stated" : "best_known";
     t->optimum = out->optimum;
+    t->maximize = maximize;
     find_share(t, out);
     count_references(t, out);
 }
@@ -247,7 +251,7 @@ static cs_status collect(search__tables *t, size_t index, size_t a, cs_error *er
         s->runs[s->n] = r;
         s->seed[s->n] = seed;
         s->regret[s->n] = regret_at(t, r, t->suite->evaluations);
-        s->score[s->n] = within > 0.0 ? evaluations_to(r, t->optimum, within) : s->regret[s->n];
+        s->score[s->n] = within > 0.0 ? evaluations_to(t, r, within) : s->regret[s->n];
         s->n++;
     }
     return CS_OK;

@@ -141,7 +141,7 @@ cs_status search__task_exhaustive(const search__task *task, search__record *out)
     f.record.seed = 0;
     CS_TRY(agent_find("exhaustive", &who.type, NULL));
     CS_TRY(run(&f, &who, UINT64_MAX / 400, &outcome));
-    for (size_t i = 0; i < f.n_values; i++)
+    for (size_t i = 0; i < f.n_values && !f.failed; i++)
         near += search__near(f.values[i], f.record.value[f.record.n - 1], NEAR, f.maximize);
     f.record.evaluations = outcome.unique;
     f.record.share_1 = outcome.unique > 0 ? (double)near / (double)outcome.unique : NAN;

@@ -288,6 +288,28 @@ static void test_runs_stop_near_the_optimum(void **state)
     search_compare_fini(&a);
 }
 
+/* An optimum that any design beats: all runs stop there, at no regret.  A stopped
+ * run without a design is no run. */
+static void test_better_than_the_stated_optimum_is_no_regret(void **state)
+{
+    const char *runs = fx_path("beaten.jsonl");
+    const char *suite = suite_file("beaten.yaml", "1e9",
+                                   "evaluations: 400\nseeds: 2\nstop_within: 0.05\n"
+                                   "agents: [local]\n");
+    search_compare_options options = {.suite_path = suite, .runs_path = runs, .jobs = 1};
+    search_compare_result a = compare(suite, runs, 1);
+    cs_error err = {""};
+
+    (void)state;
+    assert_true(a.rows[0].success_1 == 1.0 && a.rows[0].final == 0.05);
+    assert_true(a.rows[0].median_1 < 400);
+    search_compare_fini(&a);
+    write_text(runs, "{\"problem\":\"tiny\",\"agent\":\"local\",\"seed\":1,"
+                     "\"evaluations\":400,\"stopped\":true,\"trace\":[]}\n");
+    assert_int_equal(search_compare(&options, &a, &err), CS_EPARSE);
+    assert_non_null(strstr(err.text, "not a run"));
+}
+
 /* Draws estimate the share that enumeration counts: n draws differ from it by few standard
  * deviations sqrt(s (1 - s) / n), and more than 100 hits are not waited for. */
 static void test_uniform_draws_estimate_the_share(void **state)
@@ -439,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_lottery_draws_settings),
         cmocka_unit_test(test_comparison_is_resumed_and_counts_other_programs),
         cmocka_unit_test(test_runs_stop_near_the_optimum),
+        cmocka_unit_test(test_better_than_the_stated_optimum_is_no_regret),
         cmocka_unit_test(test_uniform_draws_estimate_the_share),
         cmocka_unit_test(test_pairs_are_tested_seed_by_seed),
         cmocka_unit_test(test_references_and_lottery),
