@@ -14,7 +14,7 @@
  * splits often lie where memory is nearly full: a neighbour with another split that does not fit is
  * made to fit by moves on other variables.
  *
- * After a kick only the variables it changed and the more promising half of the other moves are
+ * After a kick only the variables it changed and the more promising part of the other moves are
  * looked at; the whole neighbourhood follows where that led to a better design than the incumbent.
  *
  * Most kicks are compound: they change one tuple (a split over the axes), and the descent

@@ -129,6 +129,16 @@ done:
     return status;
 }
 
+/* Fails where one of `n` agents has the label of another one, at `node`. */
+static cs_status check_label(search__suite *s, const cs_node *node, const search__suite_agent *list,
+                             size_t n, const char *label, cs_error *err)
+{
+    for (size_t a = 0; a < n; a++)
+        if (strcmp(list[a].label, label) == 0)
+            return cs_doc_fail(s->doc, node, err, "two agents are labelled \"%s\"", label);
+    return CS_OK;
+}
+
 /* Agents of a list, each labelled differently. */
 static cs_status read_agents(search__suite *s, const cs_node *list, search__suite_agent *out,
                              size_t *n, cs_error *err)
@@ -137,10 +147,7 @@ static cs_status read_agents(search__suite *s, const cs_node *list, search__suit
 
     for (*n = 0; *n < list->n; ++*n) {
         CS_TRY(read_agent(s, list->item[*n], &out[*n], err));
-        for (size_t a = 0; a < *n; a++)
-            if (strcmp(out[a].label, out[*n].label) == 0)
-                return cs_doc_fail(s->doc, list->item[*n], err, "two agents are labelled \"%s\"",
-                                   out[a].label);
+        CS_TRY(check_label(s, list->item[*n], out, *n, out[*n].label, err));
     }
 done:
     return status;
@@ -259,8 +266,7 @@ static cs_status read_lottery(search__suite *s, const cs_node *lottery, size_t r
     CS_TRY(cs_node_check_keys(s->doc, lottery, lottery_keys, CS_COUNT(lottery_keys), err));
     CS_TRY(cs_node_require(s->doc, lottery, "configs", &node, err));
     CS_TRY(cs_node_int(s->doc, node, 1, MOST_AGENTS, &configs, err));
-    CS_TRY(cs_node_require(s->doc, lottery, "agents", &agents, err));
-    CS_TRY(cs_node_expect(s->doc, agents, CS_DOC_LIST, err));
+    CS_TRY(require_list(s, lottery, "agents", MOST_AGENTS, &agents, err));
     if ((size_t)configs * agents->n > room - s->n_agents)
         return cs_doc_fail(s->doc, lottery, err, "more than %zu agents with the lottery's", room);
     for (size_t i = 0; i < agents->n; i++)
@@ -273,6 +279,7 @@ static cs_status read_lottery(search__suite *s, const cs_node *lottery, size_t r
                 return cs_doc_fail(s->doc, agents->item[i], err, "%s", inner.text);
             a->label = a->type->name;
             CS_TRY(draw_params(s, a, (uint64_t)c, err));
+            CS_TRY(check_label(s, agents->item[i], s->agents, s->n_agents, a->label, err));
             s->n_agents++;
         }
 done:

@@ -150,6 +150,12 @@ static void test_bad_suites_are_named(void **state)
         {HEAD "agents: [local]\nproblems: [{psa: a.yaml}]\n"
               "reference: {agents: [local], evaluations: 10, seeds: 1}\n",
          "must be longer"},
+        {HEAD "agents: [{name: random, label: local~2}]\nproblems: [{psa: a.yaml}]\n"
+              "lottery: {agents: [local], configs: 2}\n",
+         "two agents are labelled \"local~2\""},
+        {HEAD "agents: [local]\nproblems: [{psa: a.yaml}]\n"
+              "lottery: {agents: [local, local], configs: 1}\n",
+         "two agents are labelled \"local~1\""},
     };
     search__suite suite;
     cs_error err = {""};
