@@ -26,7 +26,7 @@ typedef struct {
     int32_t at[PSA__MAX_TUPLE];
     int32_t *solution;
     size_t n, capacity;
-    bool full;
+    bool full, no_memory;
 } search;
 
 static int by_double(const void *a, const void *b)
@@ -72,6 +72,7 @@ static bool step_back(search *s, size_t i)
     if (raw->n * next > MAX_REACHABLE * 16)
         return false;
     value = malloc((raw->n * next + 1) * sizeof *value);
+    s->no_memory = value == NULL;
     if (value == NULL)
         return false;
     for (size_t a = 0; a < raw->n; a++)
@@ -113,7 +114,7 @@ static void keep_solution(search *s)
     }
     grown = cs_room(s->solution, &s->capacity, s->n + 1, m * sizeof *grown);
     if (grown == NULL) {
-        s->full = true;
+        s->full = s->no_memory = true;
         return;
     }
     s->solution = grown;
@@ -158,7 +159,8 @@ static bool enumerate(search *s)
         }
     }
     s->reach[m] = malloc(sizeof **s->reach);
-    if (s->reach[m] == NULL)
+    s->no_memory = s->reach[m] == NULL;
+    if (s->no_memory)
         return false;
     s->reach[m][0] = s->sum ? 0 : 1;
     s->n_reach[m] = 1;
@@ -218,6 +220,8 @@ static cs_status try_tuple(psa__build *build, const psa__condition *condition)
     qsort(tuple->member, tuple->n, sizeof *tuple->member, by_index);
     s.sum = tuple->is_sum;
     usable = enumerate(&s);
+    if (s.no_memory)
+        status = psa__no_memory(build); /* another space would not do */
     build->failed_tuples += !usable;
     if (usable) {
         tuple->n_solutions = s.n;
