@@ -148,6 +148,8 @@ static cs_status prove_writable(const char *dir, cs_error *err)
     status = cli_file_open(path, &probe, NULL);
     if (status == CS_OK)
         cli_file_discard(&probe);
+    else if (status == CS_ENOMEM)
+        status = cs_fail(err, CS_ENOMEM, "out of memory");
     else
         status = cs_fail(err, CS_EINVAL, "%s: cannot be written to", dir);
     free(path);

@@ -76,7 +76,9 @@ static double excess(search__engine *e, const int32_t *point)
     memset(&config, 0, sizeof config);
     memset(&result, 0, sizeof result);
     psa_space_decode(e->problem->space, point, &config);
-    if (sim_precheck(e->problem->model, &config, e->scratch[0], &result, NULL) != CS_OK)
+    const cs_status status = sim_precheck(e->problem->model, &config, e->scratch[0], &result, NULL);
+    e->no_memory = e->no_memory || status == CS_ENOMEM;
+    if (status != CS_OK)
         return -1.0;
     return result.verdict == SIM_OUT_OF_MEMORY ? fmax(result.memory_excess, 1e-9) : 0.0;
 }
@@ -231,6 +233,8 @@ static cs_status record(search__engine *e, cs_error *err)
 {
     cs_status status = CS_OK;
 
+    if (e->no_memory) /* the agent was told something else of a design */
+        return cs_fail(err, CS_ENOMEM, "memory of a design");
     for (size_t k = 0; k < e->slice->n; k++) {
         const search_trial *trial = &e->slice->trial[k];
         if (!e->slice->done[k]) {

@@ -193,7 +193,7 @@ bounded() {
     shift
     (
         ulimit -v 1048576
-        /usr/bin/env time -f '%e s %M KiB' -o .time timeout 60 "$cli" "$@" <"$input" >.out 2>.err
+        ${timer:+"$timer" -f "%e s %M KiB" -o .time} timeout 60 "$cli" "$@" <"$input" >.out 2>.err
     )
     code=$?
     checks=$((checks + 1))
@@ -206,7 +206,7 @@ bounded() {
         fail "$input: $*: $(tail -n 1 .time)"
     fi
 }
-command -v time >/dev/null || bounded() { echo "skipped: no time program"; }
+timer=$(type -P time) # the shell has a word of that name
 for file in psa-*.yaml deep.yaml braces.yaml list.yaml map.yaml alias.yaml scalar.yaml; do
     bounded $file describe $file
 done

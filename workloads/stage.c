@@ -114,6 +114,8 @@ void wl__stages(wl__build *b, const wl__blocks *blocks, wl_program *program)
             list[s].segment[j] = keep(b, &found, before, (size_t)j);
             list[s].n_segments[j] = found.n;
         }
+        if (b->failed)
+            return;
         if (before != NULL && same(before, &list[s])) {
             list[s].memory = before->memory;
             list[s].blocks = before->blocks;
