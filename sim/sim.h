@@ -37,8 +37,8 @@ typedef struct {
     int32_t overlap;     /* 0: one operation at a time; the caller sets prefetch to 0 too */
     int32_t p2p_overlap; /* 0: a stage waits until its value has reached the next one */
     int64_t slow_stage;  /* from 1; 0: none.  A synchronous stage goes at its slowest NPU's pace */
-    int64_t decode_tp, decode_pp; /* degrees of a pool that decodes; 0: those of the others */
-    double slow_factor;  /* share of peak and memory bandwidth that NPU has */
+    int64_t decode_tp, decode_pp;   /* degrees of a pool that decodes; 0: those of the others */
+    double slow_factor;             /* share of peak and memory bandwidth that NPU has */
     double slow_link[PSA_MAX_DIMS]; /* share of its bandwidth into each dimension */
 } sim_behaviour;
 
