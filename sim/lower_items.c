@@ -32,8 +32,7 @@ static void item_inputs(const sim_lower_work *w, const wl_item *item, sim_op *op
     }
     op->n_deps = item->n_deps;
     op->name = item->op;
-    /* The optimizer waits for the reduced gradients, a decode step for the token of the last one.
-     */
+    /* The optimizer waits for the reduced gradients, a decode step for the token before. */
     if (item->n_deps == 0 &&
         (w->context.self.kind == SIM_PASS_UPDATE || w->l->job->schedule->pipeline.twice))
         sim__set_dep(op, SIM_SLOT_INPUT);
