@@ -5,7 +5,6 @@
 #include "search/search_private.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,80 +152,19 @@ done:
     return status;
 }
 
-/* ---- uniform draws ---- */
-
-typedef struct {
-    const search_problem *problem;
-    cs_rng *rng;
-    sim_scratch **scratch; /* jobs */
-    int jobs;
-    size_t n_vars;
-    int32_t *points; /* CHUNK x n_vars */
-    double *value;   /* CHUNK; NAN: not feasible */
-} sampler;
-
-static void sampler_fini(sampler *s)
-{
-    for (int i = 0; s->scratch != NULL && i < s->jobs; i++)
-        sim_scratch_destroy(s->scratch[i]);
-    free(s->scratch);
-    free(s->points);
-    free(s->value);
-    cs_rng_destroy(s->rng);
-}
-
-static cs_status sampler_init(sampler *s, const search__task *task)
-{
-    *s = (sampler){.problem = task->problem,
-                   .jobs = task->jobs,
-                   .n_vars = psa_space_n_vars(task->problem->space),
-                   .rng = cs_rng_create(task->seed, CHUNK, 0),
-                   .scratch = calloc((size_t)task->jobs, sizeof(sim_scratch *)),
-                   .value = calloc(CHUNK, sizeof(double))};
-    s->points = calloc(CHUNK * s->n_vars + 1, sizeof *s->points);
-    if (s->rng == NULL || s->scratch == NULL || s->value == NULL || s->points == NULL)
-        return CS_ENOMEM;
-    for (int i = 0; i < s->jobs; i++)
-        if ((s->scratch[i] = sim_scratch_create(task->problem->model)) == NULL)
-            return CS_ENOMEM;
-    return CS_OK;
-}
-
-static cs_status draw(sampler *s, size_t n)
-{
-    cs_status status = CS_OK;
-    bool failed = false;
-
-    for (size_t i = 0; i < n; i++)
-        CS_TRY(psa_space_sample(s->problem->space, s->rng, s->points + i * s->n_vars));
-#pragma omp parallel for schedule(dynamic) default(none) shared(s, n) num_threads(s->jobs)         \
-    reduction(||                                                                                   \
-              : failed)
-    for (size_t i = 0; i < n; i++) {
-        search_trial trial = {.id = 1};
-        failed = search_evaluate(s->problem, s->points + i * s->n_vars,
-                                 s->scratch[omp_get_thread_num()], &trial) != CS_OK ||
-                 failed;
-        s->value[i] = trial.status == SEARCH_FEASIBLE ? trial.objective[0] : NAN;
-    }
-    status = failed ? CS_ENOMEM : CS_OK;
-done:
-    return status;
-}
-
 /* Takes up `n` drawn values in order. */
-static void count_hits(follower *f, const sampler *s, size_t n)
+static void count_hits(follower *f, const search_trial *trials, size_t n)
 {
     search__record *r = &f->record;
 
     for (size_t i = 0; i < n; i++) {
+        const double value = trials[i].objective[0];
         r->evaluations++;
-        if (isnan(s->value[i]))
+        if (trials[i].status != SEARCH_FEASIBLE)
             continue;
-        if (better(f, s->value[i]) &&
-            search__record_improve(r, r->evaluations, s->value[i]) != CS_OK)
+        if (better(f, value) && search__record_improve(r, r->evaluations, value) != CS_OK)
             f->failed = true;
-        r->hits += search__near(s->value[i], r->optimum, NEAR, f->maximize);
+        r->hits += search__near(value, r->optimum, NEAR, f->maximize);
     }
 }
 
@@ -234,10 +172,11 @@ cs_status search__task_uniform(const search__task *task, search__record *out)
 {
     cs_status status = CS_OK;
     follower f = start(task);
-    sampler s;
+    search__draws draws;
 
     f.record.optimum = task->optimum;
-    CS_TRY(sampler_init(&s, task));
+    CS_TRY(search__draws_init(&draws, task->problem, task->jobs, CHUNK,
+                              cs_rng_create(task->seed, CHUNK, 0)));
     while (f.record.evaluations < task->evaluations && f.record.hits < SEARCH__ENOUGH_HITS) {
         const uint64_t left = task->evaluations - f.record.evaluations;
         const size_t n = left < CHUNK ? (size_t)left : CHUNK;
@@ -245,12 +184,12 @@ cs_status search__task_uniform(const search__task *task, search__record *out)
             status = CS_ESTOPPED;
             goto done;
         }
-        CS_TRY(draw(&s, n));
-        count_hits(&f, &s, n);
+        CS_TRY(search__draws_next(&draws, n));
+        count_hits(&f, draws.trials, n);
     }
     CS_TRY(finish(&f, SEARCH__UNIFORM_LABEL, out));
 done:
     search__record_fini(&f.record);
-    sampler_fini(&s);
+    search__draws_fini(&draws);
     return status;
 }

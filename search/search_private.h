@@ -151,6 +151,27 @@ cs_status search__warm_load(const search_problem *problem, const char *path, sea
 /* From the first n trials of the run's own study. */
 cs_status search__warm_stored(search_study *study, uint64_t n, search__warm *warm, cs_error *err);
 
+/* ---- uniform draws of valid designs ---- */
+
+typedef struct {
+    const search_problem *problem;
+    cs_rng *rng;
+    sim_scratch **scratch; /* jobs */
+    int jobs;
+    size_t n_vars;
+    int32_t *points;
+    search_trial *trials; /* the last ones drawn, in order */
+    cs_status *status;    /* of their evaluation */
+} search__draws;
+/* Room for `room` draws at a time on `jobs` threads; takes over `rng`, NULL being out of memory.
+ * To be finished also when it fails. */
+CS_MUST_USE cs_status search__draws_init(search__draws *d, const search_problem *problem, int jobs,
+                                         size_t room, cs_rng *rng);
+void search__draws_fini(search__draws *d);
+/* Draws and evaluates n <= room designs; the same ones for any number of jobs.  CS_ENOMEM, or
+ * another status when the space has no valid point. */
+CS_MUST_USE cs_status search__draws_next(search__draws *d, size_t n);
+
 /* ---- engine: proposals -> scores ---- */
 
 typedef struct search__slice search__slice;
