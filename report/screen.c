@@ -77,7 +77,7 @@ static void cell_split(const search_problem *problem, const report_design *desig
                        char *text, size_t size)
 {
     const wl_config *w = &design->config->workload;
-    const sim_behaviour *own = &design->config->behaviour;
+    int64_t tp, pp;
 
     (void)problem;
     (void)index;
@@ -85,10 +85,9 @@ static void cell_split(const search_problem *problem, const report_design *desig
              (long long)w->sp, (long long)w->pp);
     if (w->ep > 1)
         snprintf(text + strlen(text), size - strlen(text), ", ep %lld", (long long)w->ep);
-    if (own->decode_tp > 0 || own->decode_pp > 0)
+    if (sim_decode_degrees(design->config, &tp, &pp))
         snprintf(text + strlen(text), size - strlen(text), "; decode tp %lld, pp %lld",
-                 (long long)(own->decode_tp > 0 ? own->decode_tp : w->tp),
-                 (long long)(own->decode_pp > 0 ? own->decode_pp : w->pp));
+                 (long long)tp, (long long)pp);
 }
 
 /* Text of the configuration field `path`, without per-dimension lists. */

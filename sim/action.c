@@ -9,7 +9,7 @@ const sim_pass_id sim__no_pass = {0, SIM_PASS_NONE};
 
 /* Of the start of an action in sim_account.ends: more than that of all its passes; odd, so that no
  * difference is lost. */
-#define START_WEIGHT ((UINT64_C(1) << 40) + 1)
+#define ACTION_WEIGHT ((UINT64_C(1) << 40) + 1)
 
 /* Segments of a stage in the order of an action. */
 typedef struct {
@@ -299,7 +299,7 @@ static cs_status take_action(sim_iteration *it, size_t stage, const sim_action *
     if (known->took > SIM_TIME_MAX - run->course.now.clock)
         return cs_fail(it->err, CS_EINVAL, "the iteration takes longer than %g s",
                        SIM_S(SIM_TIME_MAX));
-    run->course.account.ends += (uint64_t)run->course.now.clock * START_WEIGHT;
+    run->course.account.ends += (uint64_t)run->course.now.clock * ACTION_WEIGHT;
     run->course.leave.output = run->course.now.clock + known->leave.output;
     run->course.leave.sent = run->course.now.clock + known->leave.sent;
     run->course.now.clock += known->took;

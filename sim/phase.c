@@ -21,15 +21,22 @@ double sim__npus(const sim__evaluation *e)
     return n;
 }
 
+bool sim_decode_degrees(const sim_config *config, int64_t *tp, int64_t *pp)
+{
+    const sim_behaviour *own = &config->behaviour;
+
+    *tp = own->decode_tp > 0 ? own->decode_tp : config->workload.tp;
+    *pp = own->decode_pp > 0 ? own->decode_pp : config->workload.pp;
+    return own->decode_tp > 0 || own->decode_pp > 0;
+}
+
 /* A pool that decodes has tp and pp of its own, and as many replicas as fit. */
 static cs_status enter_decode_pool(const sim__evaluation *e, sim__phase *phase)
 {
-    const sim_behaviour *own = &e->config->behaviour;
     wl_config *split = &phase->split;
     int64_t npus = phase->workload.npus;
 
-    split->tp = own->decode_tp > 0 ? own->decode_tp : split->tp;
-    split->pp = own->decode_pp > 0 ? own->decode_pp : split->pp;
+    sim_decode_degrees(e->config, &split->tp, &split->pp);
     if (npus / split->tp / split->sp / split->pp < 1 ||
         npus % (split->tp * split->sp * split->pp) != 0 ||
         npus / (split->tp * split->sp * split->pp) % split->ep != 0)
@@ -47,11 +54,11 @@ static cs_status enter_pool(const sim__evaluation *e, sim__phase *phase)
 {
     const int64_t npus = llround(sim__npus(e)), pool = phase->workload.npus;
     const int64_t dp = phase->split.dp;
+    int64_t tp, pp;
 
     if (pool == 0)
         return CS_OK;
-    if (phase->workload.mode == WL_DECODE &&
-        (e->config->behaviour.decode_tp > 0 || e->config->behaviour.decode_pp > 0))
+    if (phase->workload.mode == WL_DECODE && sim_decode_degrees(e->config, &tp, &pp))
         return enter_decode_pool(e, phase);
     if (dp > INT64_MAX / pool || dp * pool % npus != 0 || dp * pool / npus % phase->split.ep != 0)
         return cs_fail(e->err, CS_EINVAL,

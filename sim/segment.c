@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the start of a pass in sim_account.ends. */
-#define START_WEIGHT ((UINT64_C(1) << 20) + 1)
+/* Of the start of a pass in sim_account.ends: more than that of all its operations; odd, so that no
+ * difference is lost. */
+#define PASS_WEIGHT ((UINT64_C(1) << 20) + 1)
 
 enum { MEMO_SLOTS = 4096, MEMO_FULL = 1536, SPILL = 64 };
 
@@ -147,7 +148,7 @@ static void shift_ends(sim_account *total, sim_time clock, sim_time took, int64_
 {
     uint64_t starts = (uint64_t)n * (uint64_t)clock + (uint64_t)(n * (n - 1) / 2) * (uint64_t)took;
 
-    total->ends += starts * START_WEIGHT;
+    total->ends += starts * PASS_WEIGHT;
 }
 
 static sim_time series(sim_time first, sim_time second, int64_t j)

@@ -70,6 +70,10 @@ typedef struct {
 /* The network and collective settings of a configuration with `n_dims` dimensions. */
 void sim_config_network(const sim_config *config, size_t n_dims, sim_network *out);
 
+/* Degrees of a pool that decodes: its own, or those of the others where it has none.  Whether it
+ * has any of its own. */
+bool sim_decode_degrees(const sim_config *config, int64_t *tp, int64_t *pp);
+
 /* The tables psa needs: fields of sim_config, implied rules, result names. */
 const psa_tables *sim_tables(void);
 

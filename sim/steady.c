@@ -7,7 +7,7 @@
  *   All times move along a line, each at its own rate (a first stage that is slower, say, so that a
  *   wait shrinks from round to round).  A round is max-plus linear, hence every time in it convex
  *   along the line; if the sums of all operation times in rounds 0, 1 and j lie on one line, each
- * of them does in all rounds between (Baccelli et al., Synchronization and Linearity, 1992). */
+ *   time does in all rounds between (Baccelli et al., Synchronization and Linearity, 1992). */
 #include <string.h>
 
 #include "sim/engine_private.h"

@@ -43,8 +43,5 @@ size_t fuzz_seeds(void)
 
 size_t fuzz_seed(size_t k, uint8_t *bytes, size_t capacity)
 {
-    const size_t n = strlen(seeds[k]) < capacity ? strlen(seeds[k]) : capacity;
-
-    memcpy(bytes, seeds[k], n);
-    return n;
+    return fuzz_text(seeds[k], bytes, capacity);
 }

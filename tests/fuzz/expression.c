@@ -113,6 +113,5 @@ size_t fuzz_seed(size_t k, uint8_t *bytes, size_t capacity)
 {
     if (k >= CS_COUNT(corners))
         return quoted_texts(k - CS_COUNT(corners), bytes, capacity);
-    memcpy(bytes, corners[k], strlen(corners[k]));
-    return strlen(corners[k]);
+    return fuzz_text(corners[k], bytes, capacity);
 }
