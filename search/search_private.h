@@ -203,7 +203,8 @@ typedef struct {
     void (*on_trial)(void *context, const search_trial *trial);
     void (*on_slice)(void *context);
     void *context;
-    bool no_memory; /* a pre-check ran out of memory */
+    bool no_memory;     /* a pre-check ran out of memory */
+    uint64_t prechecks; /* made so far */
 } search__engine;
 
 /* `batch`: most proposals at once; jobs 0: search_default_jobs.  Fini whatever init returned. */
