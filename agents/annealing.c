@@ -114,7 +114,7 @@ static void decide(annealing_state *st, chain *c, const int32_t *point, const ag
 /* Walks on through designs whose score is free, up to a limit; then one must be evaluated. */
 static cs_status propose(annealing_state *st, chain *c, cs_error *err)
 {
-    enum { FREE_STEPS = 64 };
+    enum { FREE_STEPS = 16 };
     agent_score score;
 
     for (int i = 0; i < FREE_STEPS; i++) {

@@ -115,17 +115,36 @@ static size_t thin_out(local_state *st, local_chain *c, size_t n)
     return kept;
 }
 
+static bool beats_incumbent(const local_chain *c)
+{
+    return !c->run.has_incumbent ||
+           agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0;
+}
+
+/* Notes that the neighbourhood of `at` is being opened; true when it was before, as far as is
+ * remembered. */
+static bool opened_before(local_state *st, const local_chain *c)
+{
+    const uint64_t hash = psa_space_point_hash(st->setup.space, c->at);
+    uint64_t *slot = &st->opened[hash % REMEMBERED];
+    const bool before = *slot == hash;
+
+    *slot = hash;
+    return before;
+}
+
 static void open_neighbourhood(local_state *st, local_chain *c)
 {
+    c->run.phase = DESCEND;
+    c->run.next_move = c->run.n_moves = 0;
+    if (opened_before(st, c) && c->run.focused && !beats_incumbent(c))
+        return; /* another kick led here: from here on the way is the same */
     size_t n = agent__moves(st->setup.space, c->rng, c->at, c->moves);
-
     agent__shuffle(c->rng, c->moves, n);
     agent__ridge_sort(st->model, c->at, n, c->moves, c->promise);
     c->run.n_moves = c->run.focused ? thin_out(st, c, n) : n;
     if (c->run.has_incumbent && agent__same(&st->setup, c->at, c->incumbent))
         c->run.n_moves = 0; /* back where the kick came from: nothing is left to see */
-    c->run.next_move = 0;
-    c->run.phase = DESCEND;
 }
 
 static void move_to(local_state *st, local_chain *c, const int32_t *point, const agent_score *score)
@@ -135,12 +154,11 @@ static void move_to(local_state *st, local_chain *c, const int32_t *point, const
     open_neighbourhood(st, c);
 }
 
-/* At a local optimum: keep the better one, then kick it or start anew.  `at` becomes a design whose
- * score is not known yet. */
+/* At a local optimum: keep the better one, then kick it or start anew, at once when a kick led to
+ * nothing that was not known.  `at` becomes a design whose score is not known yet. */
 static cs_status leave_optimum(local_state *st, local_chain *c, cs_error *err)
 {
-    const bool better =
-        !c->run.has_incumbent || agent_score_compare(&c->run.at_score, &c->run.incumbent_score) < 0;
+    const bool better = beats_incumbent(c);
 
     if (better && c->run.focused) {
         c->run.focused = 0; /* worth a look at everything around it */
@@ -157,13 +175,14 @@ static cs_status leave_optimum(local_state *st, local_chain *c, cs_error *err)
     }
     c->run.phase = START;
     c->run.focused = st->setup.param[FOCUS] < 1.0;
-    if ((double)c->run.failures >= st->setup.param[RESTART]) {
+    if ((double)c->run.failures >= st->setup.param[RESTART] || (!better && !c->run.new_seen)) {
         c->run.has_incumbent = 0;
         c->run.failures = 0;
         c->run.hit_rate = 0.5;
         c->run.focused = 0;
         return agent__local_start(st, c, err);
     }
+    c->run.new_seen = 0;
     agent__local_kick(st, c);
     return CS_OK;
 }
@@ -171,6 +190,7 @@ static cs_status leave_optimum(local_state *st, local_chain *c, cs_error *err)
 static void propose(local_state *st, local_chain *c, const int32_t *point)
 {
     memcpy(c->asked + c->n_asked++ * st->n_vars, point, st->n_vars * sizeof *point);
+    c->run.new_seen = 1;
 }
 
 /* Neighbours per block: about a quarter of what the next improvement is expected to take. */
@@ -199,15 +219,9 @@ static bool neighbour(local_state *st, local_chain *c, agent__move move)
     if (!agent__apply(st->setup.space, c->rng, c->at, move, st->work))
         return false;
     if (c->run.at_score.outcome != AGENT_FEASIBLE ||
-        psa_space_var_kind(st->setup.space, var) != PSA_VAR_TUPLE ||
-        agent__fits(&st->setup, st->work))
+        psa_space_var_kind(st->setup.space, var) != PSA_VAR_TUPLE)
         return true;
-    const uint64_t hash = psa_space_point_hash(st->setup.space, st->work);
-    if (st->refused[hash % REFUSED] == hash)
-        return false;
-    st->refused[hash % REFUSED] = hash;
-    return agent__make_fit(&st->setup, c->rng, var, st->fixes, st->scratch, st->work) &&
-           !agent__same(&st->setup, st->work, c->at);
+    return agent__local_fit(st, c, var, st->work) && !agent__same(&st->setup, st->work, c->at);
 }
 
 /* Fills the block with neighbours whose score is not known; steps at once to a known better one. */
@@ -273,8 +287,10 @@ static cs_status fill(local_state *st, local_chain *c, cs_error *err)
             propose(st, c, c->at);
         } else {
             scan(st, c, &steps);
-            if (c->n_asked == 0 && steps < FREE_STEPS)
+            if (c->n_asked == 0 && steps < FREE_STEPS) {
                 CS_TRY(leave_optimum(st, c, err));
+                steps += KICK_STEPS;
+            }
         }
     }
 done:
@@ -394,6 +410,7 @@ static void snapshot(void *state, agent__io *io)
 
     agent__ridge_io(io, st->model);
     AGENT__IO(io, st->refused);
+    AGENT__IO(io, st->opened);
     for (size_t i = 0; i < st->n_chains; i++) {
         local_chain *c = &st->chains[i];
         AGENT__IO(io, c->run);

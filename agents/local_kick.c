@@ -26,6 +26,17 @@ done:
     return status;
 }
 
+bool agent__local_fit(local_state *st, local_chain *c, size_t pinned, int32_t *point)
+{
+    if (agent__fits(&st->setup, point))
+        return true;
+    const uint64_t hash = psa_space_point_hash(st->setup.space, point);
+    if (st->refused[hash % REMEMBERED] == hash)
+        return false;
+    st->refused[hash % REMEMBERED] = hash;
+    return agent__make_fit(&st->setup, c->rng, pinned, st->fixes, st->scratch, point);
+}
+
 /* The most promising of some splits that is new and can be made to fit. */
 static bool kick_split(local_state *st, local_chain *c)
 {
@@ -36,8 +47,7 @@ static bool kick_split(local_state *st, local_chain *c)
     agent__ridge_sort(st->model, c->incumbent, n, c->moves, c->promise);
     for (size_t i = 0; i < n; i++) {
         if (agent__apply(space, c->rng, c->incumbent, c->moves[i], c->at) &&
-            agent__make_fit(&st->setup, c->rng, (size_t)c->moves[i].var, st->fixes, st->scratch,
-                            c->at) &&
+            agent__local_fit(st, c, (size_t)c->moves[i].var, c->at) &&
             !agent__known(&st->setup, c->at, &score))
             return true;
         memcpy(c->at, c->incumbent, st->n_vars * sizeof *c->at);

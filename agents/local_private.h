@@ -6,8 +6,9 @@
 
 #include "agents/ridge.h"
 
-/* Free neighbours a chain may look at in one ask; designs remembered as made to fit before. */
-enum { FREE_STEPS = 1024, REFUSED = 1024 };
+/* Free work a chain may do in one ask: a neighbour looked at is one step, a kick many; then it goes
+ * on elsewhere.  Designs remembered in each table. */
+enum { FREE_STEPS = 64, KICK_STEPS = 16, REMEMBERED = 1024 };
 
 enum { SCOUT, START, DESCEND }; /* phases of a chain */
 
@@ -24,7 +25,8 @@ typedef struct {
         double hit_rate;             /* recent share of improving neighbours */
         uint64_t scouted;            /* designs drawn before the first descent */
         int32_t phase, has_incumbent;
-        int32_t focused, pad_; /* the neighbourhood is thinned around what a kick changed */
+        int32_t focused;  /* the neighbourhood is thinned around what a kick changed */
+        int32_t new_seen; /* a design was proposed since the last kick */
     } run;
     size_t n_asked;
 } local_chain;
@@ -37,13 +39,17 @@ typedef struct {
     int32_t *scratch;       /* three points */
     agent__move *fixes;     /* neighbourhood of a design being made to fit */
     agent__ridge *model;
-    uint64_t refused[REFUSED]; /* by hash: what did not fit and was made to fit before */
+    /* By hash: what did not fit and was made to fit before; whose neighbourhood was opened. */
+    uint64_t refused[REMEMBERED], opened[REMEMBERED];
 } local_state;
 
 enum { CHAINS, BATCH, START_WITH, KICK, COMPOUND, RESTART, FOCUS, CHOICE };
 
 /* Puts the chain where its next descent begins: at the most promising of some uniform designs. */
 cs_status agent__local_start(local_state *st, local_chain *c, cs_error *err);
+/* Moves a point that does not fit to one that does, away from variable `pinned`; false when that
+ * fails, or was tried from there before. */
+bool agent__local_fit(local_state *st, local_chain *c, size_t pinned, int32_t *point);
 /* The same after a kick from the incumbent: another split, or a few random moves. */
 void agent__local_kick(local_state *st, local_chain *c);
 

@@ -155,19 +155,17 @@ void agent__mutate_var(const psa_space *space, cs_rng *rng, size_t var, int32_t 
 static void random_move(const psa_space *space, cs_rng *rng, int32_t *point)
 {
     const size_t n = psa_space_n_vars(space);
-    uint64_t hash = psa_space_point_hash(space, point);
 
-    if (n == 0)
-        return;
     for (int tries = 0; tries < 32; tries++) {
         size_t var = (size_t)cs_rng_below(rng, n);
         if (psa_space_card(space, var) < 2 || !psa_space_active(space, point, var))
             continue;
+        const int32_t before = point[var];
         agent__mutate_var(space, rng, var, point);
         psa_space_canonicalize(space, point);
         if (!psa_space_valid(space, point))
             (void)psa_space_repair(space, rng, var, point);
-        if (psa_space_point_hash(space, point) != hash)
+        if (point[var] != before)
             return;
     }
 }
@@ -315,8 +313,11 @@ done:
 
 void agent__shuffle(cs_rng *rng, agent__move *list, size_t n)
 {
+    uint64_t x = cs_rng_u64(rng); /* one draw; the rest of the order is mixed from it */
+
     for (size_t i = n; i > 1; i--) {
-        size_t j = (size_t)cs_rng_below(rng, i);
+        x = cs_mix64(x);
+        size_t j = (size_t)((unsigned __int128)x * i >> 64);
         agent__move t = list[i - 1];
         list[i - 1] = list[j];
         list[j] = t;

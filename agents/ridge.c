@@ -217,6 +217,21 @@ double agent__ridge_predict(agent__ridge *ridge, const int32_t *point)
     return sum;
 }
 
+/* Where x belongs in a sorted list, after its equals. */
+static size_t upper_bound(const double *list, size_t n, double x)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        const size_t middle = (low + n) / 2;
+        if (list[middle] > x)
+            n = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 void agent__ridge_sort(agent__ridge *ridge, const int32_t *from, size_t n, agent__move *moves,
                        double *change)
 {
@@ -224,12 +239,9 @@ void agent__ridge_sort(agent__ridge *ridge, const int32_t *from, size_t n, agent
         const agent__move m = moves[i];
         const size_t var = (size_t)m.var;
         const double expected = effect(ridge, var, m.value) - effect(ridge, var, from[var]);
-        size_t at = i;
-        while (at > 0 && change[at - 1] > expected) {
-            moves[at] = moves[at - 1];
-            change[at] = change[at - 1];
-            at--;
-        }
+        const size_t at = upper_bound(change, i, expected);
+        memmove(moves + at + 1, moves + at, (i - at) * sizeof *moves);
+        memmove(change + at + 1, change + at, (i - at) * sizeof *change);
         moves[at] = m;
         change[at] = expected;
     }

@@ -34,6 +34,15 @@ static char *joined(const char *a, const char *b, const char *c)
 
 /* ---- files ---- */
 
+/* A refusal of the system; when memory is short that is no fault of the path. */
+static cs_status failed(cs_status status, const char *path, const char *what, int reason,
+                        cs_error *err)
+{
+    if (reason == ENOMEM)
+        return cs_fail(err, CS_ENOMEM, "out of memory");
+    return cs_fail(err, status, "%s: %s: %s", path, what, strerror(reason));
+}
+
 cs_status cli_file_open(const char *path, cli_file *file, cs_error *err)
 {
     cs_status status = CS_OK;
@@ -52,7 +61,7 @@ cs_status cli_file_open(const char *path, cli_file *file, cs_error *err)
     }
     fd = mkstemp(file->temporary);
     if (fd < 0) {
-        status = cs_fail(err, CS_EINVAL, "%s: cannot be written: %s", path, strerror(errno));
+        status = failed(CS_EINVAL, path, "cannot be written", errno, err);
         free(file->temporary);
         file->temporary = NULL;
         goto done;
@@ -62,8 +71,8 @@ cs_status cli_file_open(const char *path, cli_file *file, cs_error *err)
     (void)fchmod(fd, 0666 & ~mask); /* mkstemp makes it private to the user */
     file->file = fdopen(fd, "w");
     if (file->file == NULL) {
+        status = failed(CS_EIO, path, "cannot be written", errno, err);
         close(fd);
-        status = cs_fail(err, CS_EIO, "%s: %s", path, strerror(errno));
     }
 done:
     if (status != CS_OK)
@@ -78,10 +87,10 @@ cs_status cli_file_commit(cli_file *file, cs_error *err)
     const int reason = errno;
 
     if (fclose(file->file) != 0 || lost)
-        status = cs_fail(err, CS_EIO, "%s: cannot be written: %s", file->path, strerror(reason));
+        status = failed(CS_EIO, file->path, "cannot be written", reason, err);
     file->file = NULL;
     if (status == CS_OK && rename(file->temporary, file->path) != 0)
-        status = cs_fail(err, CS_EIO, "%s: cannot be written: %s", file->path, strerror(errno));
+        status = failed(CS_EIO, file->path, "cannot be written", errno, err);
     if (status == CS_OK) {
         free(file->temporary);
         file->temporary = NULL;
@@ -125,7 +134,7 @@ static cs_status make_dirs(const char *dir, bool *made, cs_error *err)
         *at = '\0';
         *made = mkdir(path, 0777) == 0;
         if (!*made && errno != EEXIST)
-            status = cs_fail(err, CS_EINVAL, "%s: cannot be made: %s", path, strerror(errno));
+            status = failed(CS_EINVAL, path, "cannot be made", errno, err);
         *at = end;
         if (end == '\0')
             break;
@@ -177,7 +186,7 @@ static cs_status next_free(const char *name, cli_place *place, cs_error *err)
             return place->dir == NULL ? cs_fail(err, CS_ENOMEM, "out of memory") : CS_OK;
         }
         if (errno != EEXIST)
-            return cs_fail(err, CS_EINVAL, "%s: cannot be made: %s", dir, strerror(errno));
+            return failed(CS_EINVAL, dir, "cannot be made", errno, err);
     }
     status = cs_fail(err, CS_EINVAL, "results/%s-NNN: no number is free; use --out", safe);
 done:

@@ -162,7 +162,7 @@ static bool free_bucket(psa_space *space, psa__bucket *bucket)
         bucket->value[i] = (int32_t)i;
         bucket->cumulative[i] = i + 1;
     }
-    bucket->uniform = true;
+    bucket->uniform = bucket->is_free = true;
     return true;
 }
 

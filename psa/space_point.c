@@ -35,12 +35,6 @@ int32_t psa__raw_index(const psa_space *space, const int32_t *point, size_t raw)
     return space->raw[raw].domain[level < 0 ? 0 : level];
 }
 
-void psa__raw_values(const psa_space *space, const int32_t *point, double *x)
-{
-    for (size_t i = 0; i < space->n_raws; i++)
-        x[i] = space->raw[i].value[psa__raw_index(space, point, i)];
-}
-
 static void write_raw(const psa_space *space, const psa__raw *raw, double value, void *config)
 {
     const psa_field *field = raw->knob->field;
@@ -68,52 +62,6 @@ void psa__decode_chosen(const psa_space *space, const int32_t *point, const bool
         const psa__raw *raw = &space->raw[i];
         if (chosen[i] || raw->var < 0)
             write_raw(space, raw, raw->value[psa__raw_index(space, point, i)], config);
-    }
-}
-
-static bool raw_active(const psa__raw *raw, const double *x)
-{
-    psa__env env = {.var = x};
-
-    return raw->active == NULL || psa__run(&raw->active_program, &env) != 0;
-}
-
-bool psa_space_active(const psa_space *space, const int32_t *point, size_t var)
-{
-    const psa__var *v = &space->var[var];
-    double x[PSA__MAX_NETS];
-    bool conditional = false;
-
-    for (size_t m = 0; m < v->n_members; m++)
-        conditional = conditional || space->raw[v->member[m]].active != NULL;
-    if (!conditional)
-        return true;
-    psa__raw_values(space, point, x);
-    for (size_t m = 0; m < v->n_members; m++)
-        if (raw_active(&space->raw[v->member[m]], x))
-            return true;
-    return false;
-}
-
-/* A condition may hang on another switched-off knob, so this repeats until nothing changes. */
-void psa_space_canonicalize(const psa_space *space, int32_t *point)
-{
-    double x[PSA__MAX_NETS];
-    bool changed = true;
-
-    psa__raw_values(space, point, x);
-    for (size_t round = 0; changed && round <= space->n_raws; round++) {
-        changed = false;
-        for (size_t i = 0; i < space->n_raws; i++) {
-            const psa__raw *raw = &space->raw[i];
-            if (raw->active == NULL || raw->var < 0 || raw->first < 0 ||
-                space->var[raw->var].kind == PSA_VAR_TUPLE || point[raw->var] == raw->first ||
-                raw_active(raw, x))
-                continue;
-            point[raw->var] = raw->first;
-            x[i] = raw->value[0];
-            changed = true;
-        }
     }
 }
 
@@ -151,15 +99,8 @@ size_t psa_space_knob_count(const psa_space *space, size_t knob)
 int32_t psa_space_knob_index(const psa_space *space, const int32_t *point, size_t knob,
                              bool *active)
 {
-    double x[PSA__MAX_NETS];
-
-    if (active != NULL) {
-        *active = true;
-        if (space->raw[knob].active != NULL) {
-            psa__raw_values(space, point, x);
-            *active = raw_active(&space->raw[knob], x);
-        }
-    }
+    if (active != NULL)
+        *active = psa__active_at(space, point, &space->raw[knob]);
     return psa__raw_index(space, point, knob);
 }
 
@@ -282,7 +223,7 @@ cs_status psa_space_encode(const psa_space *space, const void *config, int32_t *
     }
     for (size_t round = 0; round < 2; round++)
         for (size_t i = 0; i < space->n_raws; i++)
-            if (!raw_active(&space->raw[i], x)) {
+            if (!psa__active(&space->raw[i], x)) {
                 index[i] = 0;
                 x[i] = space->raw[i].value[0];
             }

@@ -34,6 +34,10 @@ typedef struct {
     size_t stamp;            /* of the last change of the domain */
     const psa__node *active; /* over raws; NULL: always */
     psa__program active_program;
+    size_t n_scope;
+    int32_t *scope;     /* raws that `active` names */
+    int32_t switch_var; /* where one variable decides, it and the answer for each of its values */
+    bool *active_by_value; /* NULL: `active` is evaluated */
     char name[128];
     /* where its value comes from: a search variable (and member), or a constant */
     int32_t var; /* -1: constant, domain[0] */
@@ -79,6 +83,7 @@ typedef struct {
     int32_t *value;
     psa__count *cumulative; /* within its group, inclusive */
     bool uniform;           /* all weights equal within each group */
+    bool is_free;           /* every value of the net, whatever the others are */
     uint32_t n_children;
     int32_t *child;
 } psa__bucket;
@@ -105,6 +110,8 @@ struct psa_space {
     psa__var *var;
     size_t n_features;
     bool *feature_is_category;
+    size_t n_switched; /* raws that psa_space_canonicalize may set back, */
+    int32_t *switched; /* ascending */
     size_t n_nets;
     psa__net *net;
     size_t n_buckets;
@@ -183,6 +190,9 @@ CS_MUST_USE cs_status psa__build_conditions(psa__build *build, const psa__constr
 CS_MUST_USE cs_status psa__propagate(psa__build *build);
 CS_MUST_USE cs_status psa__find_tuples(psa__build *build);
 CS_MUST_USE cs_status psa__build_vars(psa__build *build);
+/* Prepares psa__active_at and psa_space_canonicalize once the variables stand; false when memory is
+ * short. */
+bool psa__index_activity(psa_space *space);
 CS_MUST_USE cs_status psa__build_network(psa__build *build);
 /* Eliminates all nets but those in `keep` (NULL: all). */
 CS_MUST_USE cs_status psa__eliminate(psa__build *build, const bool *keep);
@@ -197,9 +207,9 @@ CS_MUST_USE cs_status psa__restore_domains(psa__build *build);
 cs_status psa__no_memory(psa__build *build);
 /* Refusal of an expression that takes too large a table. */
 cs_status psa__too_large(psa__build *build, int32_t origin, const char *what);
-/* Raws named in a node, ascending, into `list` (room for n_raws); returns how many. */
 /* Sets build->mark for the raws of a node. */
 void psa__mark_scope(psa__build *build, const psa__node *node);
+/* Raws named in a node, ascending, into `list` (room for n_raws); returns how many. */
 size_t psa__scope(psa__build *build, const psa__node *node, int32_t *list);
 /* Number of combinations of the values of some raws; HUGE_VAL when over 1e18. */
 double psa__combinations(const psa__build *build, const int32_t *list, size_t n);
@@ -229,7 +239,9 @@ int32_t psa__raw_index(const psa_space *space, const int32_t *point, size_t raw)
 /* The baseline with the constants and the chosen raws of a point. */
 void psa__decode_chosen(const psa_space *space, const int32_t *point, const bool *chosen,
                         void *config);
-void psa__raw_values(const psa_space *space, const int32_t *point, double *x);
+/* Whether a raw has an effect: at values of all raws, and at a point. */
+bool psa__active(const psa__raw *raw, const double *x);
+bool psa__active_at(const psa_space *space, const int32_t *point, const psa__raw *raw);
 /* Number of a tuple's solution, -1: none. */
 int32_t psa__find_solution(const psa__var *var, const int32_t *solution);
 

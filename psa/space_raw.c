@@ -223,8 +223,11 @@ static cs_status add_activity(psa__build *build, size_t i)
     if (active->op == PSA__CONST && active->value != 0)
         return CS_OK;
     raw->active = active;
-    if (!psa__compile(space->arena, build->schema->tables, active, &raw->active_program))
+    raw->scope = cs_arena_alloc(space->arena, space->n_raws * sizeof *raw->scope);
+    if (raw->scope == NULL ||
+        !psa__compile(space->arena, build->schema->tables, active, &raw->active_program))
         return psa__no_memory(build);
+    raw->n_scope = psa__scope(build, active, raw->scope);
     first = psa__make2(pool, PSA__EQ, psa__leaf(pool, PSA__VAR, (int32_t)i, 0),
                        psa__const(pool, raw->value[0]));
     if (!psa__add_condition(build, psa__make2(pool, PSA__OR, active, first), -1))

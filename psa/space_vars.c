@@ -392,7 +392,7 @@ cs_status psa__build_vars(psa__build *build)
         if (!fill_hood(space, &space->var[v]))
             return psa__no_memory(build);
     link_raws(space);
-    return fill_features(space) ? CS_OK : psa__no_memory(build);
+    return psa__index_activity(space) && fill_features(space) ? CS_OK : psa__no_memory(build);
 }
 
 size_t psa_space_n_vars(const psa_space *space)

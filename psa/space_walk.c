@@ -131,6 +131,8 @@ bool psa_space_valid(const psa_space *space, const int32_t *point)
         return false;
     for (size_t b = space->n_buckets; b-- > 0;) {
         const psa__bucket *bucket = &space->bucket[b];
+        if (bucket->is_free)
+            continue;
         int32_t group = psa__group(bucket, net);
         if (group < 0 || psa__position(bucket, group, net[bucket->net]) < 0)
             return false;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE = 256, MOST_JOBS = 1024 };
+enum { SLICE = 256, MOST_JOBS = 1024, VERDICTS = 1 << 15 };
 
 /* The new designs being evaluated together, and what goes with them. */
 struct search__slice {
@@ -32,13 +32,15 @@ cs_status search__engine_init(search__engine *e, const search_problem *problem, 
     e->deadline_s = INFINITY;
     e->entry = calloc(batch, sizeof *e->entry);
     e->slice = calloc(1, sizeof *e->slice);
+    e->verdict = calloc(VERDICTS, sizeof *e->verdict);
     e->cache = search__cache_create(problem->space, problem->n_objectives);
     if (jobs <= 0)
         jobs = search_default_jobs();
     if (jobs > MOST_JOBS)
         jobs = MOST_JOBS;
     e->scratch = calloc((size_t)jobs, sizeof(sim_scratch *));
-    if (e->entry == NULL || e->slice == NULL || e->cache == NULL || e->scratch == NULL)
+    if (e->entry == NULL || e->slice == NULL || e->verdict == NULL || e->cache == NULL ||
+        e->scratch == NULL)
         return cs_fail(err, CS_ENOMEM, "search");
     for (e->jobs = 0; e->jobs < jobs; e->jobs++) {
         e->scratch[e->jobs] = sim_scratch_create(problem->model);
@@ -58,6 +60,7 @@ void search__engine_fini(search__engine *e)
     free(e->scratch);
     free(e->entry);
     free(e->slice);
+    free(e->verdict);
 }
 
 bool search__engine_lookup(void *context, const int32_t *point, agent_score *score)
@@ -85,15 +88,16 @@ static double excess(search__engine *e, const int32_t *point)
 
 double search__engine_precheck(void *context, const int32_t *point)
 {
-    enum { EVERY = 16 }; /* reading the clock costs as much as many a check */
     search__engine *e = context;
-    const bool timed = e->prechecks++ % EVERY == 0;
-    const double start_s = timed ? search__cpu_s() : 0.0;
-    const double violation = excess(e, point);
+    const uint64_t hash = psa_space_point_hash(e->problem->space, point);
+    search__verdict *memo = &e->verdict[hash % VERDICTS];
 
-    if (timed)
-        e->out->precheck_s += EVERY * (search__cpu_s() - start_s);
-    return violation;
+    if (memo->hash != hash) {
+        const double start_s = search__now_s();
+        *memo = (search__verdict){hash, excess(e, point)};
+        e->out->precheck_s += search__now_s() - start_s;
+    }
+    return memo->violation;
 }
 
 /* Counts a finished trial and keeps it if it is among the best. */

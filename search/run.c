@@ -186,21 +186,41 @@ done:
     return status;
 }
 
+typedef struct {
+    double cpu_s, wall_s, precheck_s;
+} stopwatch;
+
+static stopwatch start_watch(const run *r)
+{
+    return (stopwatch){search__cpu_s(), search__now_s(), r->engine.out->precheck_s};
+}
+
+/* Processor time since then but for the share of the pre-checks, whose clock is the cheaper one. */
+static void stop_watch(run *r, const stopwatch *start)
+{
+    search_outcome *out = r->engine.out;
+    const double wall_s = search__now_s() - start->wall_s;
+    const double prechecks_s = out->precheck_s - start->precheck_s;
+    const double own = wall_s > prechecks_s ? 1.0 - prechecks_s / wall_s : 0.0;
+
+    out->agent_s += own * (search__cpu_s() - start->cpu_s);
+}
+
 static cs_status ask(run *r, size_t *n, cs_error *err)
 {
-    double t = search__cpu_s();
-    cs_status status = agent_ask(r->agent, n, r->points, err);
+    const stopwatch watch = start_watch(r);
+    const cs_status status = agent_ask(r->agent, n, r->points, err);
 
-    r->engine.out->agent_s += search__cpu_s() - t;
+    stop_watch(r, &watch);
     return status;
 }
 
 static cs_status tell(run *r, size_t n, cs_error *err)
 {
-    double t = search__cpu_s();
-    cs_status status = agent_tell(r->agent, n, r->points, r->score, err);
+    const stopwatch watch = start_watch(r);
+    const cs_status status = agent_tell(r->agent, n, r->points, r->score, err);
 
-    r->engine.out->agent_s += search__cpu_s() - t;
+    stop_watch(r, &watch);
     return status;
 }
 
@@ -272,7 +292,6 @@ cs_status search_run(const search_problem *problem, const search_options *option
         CS_TRY(search__begin(&r->engine, r->agent, options->warm_start, err));
     CS_TRY(loop(r, err));
     out->wall_s = search__now_s() - r->engine.start_s;
-    out->agent_s = out->agent_s > out->precheck_s ? out->agent_s - out->precheck_s : 0.0;
     out->evaluations_per_s = out->wall_s > 0 ? (double)out->unique / out->wall_s : 0;
 done:
     if (status != CS_OK) {

@@ -150,8 +150,8 @@ extern const char *const search_stop_names[];
 typedef struct search_outcome {
     uint64_t unique, cache_hits, infeasible, failed, proposals;
     double wall_s, evaluations_per_s;
-    double agent_s;    /* processor time inside the agent, less precheck_s */
-    double precheck_s; /* memory pre-checks made for the agent */
+    double agent_s;    /* processor time inside the agent but for pre-checks */
+    double precheck_s; /* elapsed time of memory pre-checks made for the agent */
     search_stop stop;
     char failure[256]; /* reason of the first failed trial; "" when none failed */
     bool has_best;

@@ -175,6 +175,10 @@ CS_MUST_USE cs_status search__draws_next(search__draws *d, size_t n);
 /* ---- engine: proposals -> scores ---- */
 
 typedef struct search__slice search__slice;
+typedef struct {
+    uint64_t hash; /* of the point */
+    double violation;
+} search__verdict;
 
 /* Filled by the caller after init: budget, stop, deadline_s, raw, study and stored, the hooks. */
 typedef struct {
@@ -203,8 +207,8 @@ typedef struct {
     void (*on_trial)(void *context, const search_trial *trial);
     void (*on_slice)(void *context);
     void *context;
-    bool no_memory;     /* a pre-check ran out of memory */
-    uint64_t prechecks; /* made so far */
+    search__verdict *verdict; /* pre-checks made lately, by hash of the design */
+    bool no_memory;           /* a pre-check ran out of memory */
 } search__engine;
 
 /* `batch`: most proposals at once; jobs 0: search_default_jobs.  Fini whatever init returned. */
