@@ -112,6 +112,15 @@ done
 at_most "time of 960 layers over that of 96" \
     "$(awk -v a="$(per_cpu layers96)" -v b="$(per_cpu layers960)" 'BEGIN { print a / b }')" 2
 
+"$cli" compare configs/suites/overhead.yaml --jobs 1 --out overhead -q >/dev/null 2>&1 ||
+    fail "compare configs/suites/overhead.yaml"
+# agent PROBLEM SECONDS, the last column of the table
+awk -F, 'NR > 1 { print $2 "|" $1 "|" $NF }' overhead/table.csv >overhead.txt
+while IFS='|' read -r agent problem seconds; do
+    at_most "s/proposal, $agent, $problem" "$seconds" 1e-5
+done <overhead.txt
+[ "$(wc -l <overhead.txt)" -eq 20 ] || fail "20 rows of overhead expected"
+
 "$cli" run "$full" --agent random --evaluations 50000 --study big.db -q >/dev/null 2>&1 ||
     fail "run --agent random"
 start=$(date +%s%N)
