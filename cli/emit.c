@@ -6,6 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const report_column dictionary[] = {
+    {"trial", "", REPORT_INTEGER, CS_DIMENSIONLESS, "the design"},
+    {"target", "", REPORT_TEXT, CS_DIMENSIONLESS, "the program"},
+    {"text", "", REPORT_TEXT, CS_DIMENSIONLESS,
+     "its arguments; what it cannot express stands in comments \"# field = value\""},
+    {NULL, NULL, REPORT_TEXT, CS_DIMENSIONLESS, NULL},
+};
+
+/* One row with the columns of the dictionary. */
+static cs_status print_csv(const cli_context *cli, const report_design *design, const char *text,
+                           cs_error *err)
+{
+    report_table *table = report_table_create(dictionary, CS_COUNT(dictionary) - 1);
+    cs_status status = CS_OK;
+
+    if (table == NULL)
+        return cs_fail(err, CS_ENOMEM, "out of memory");
+    report_table_integer(table, (int64_t)design->trial->id);
+    report_table_text(table, report_target_names[cli->args.target]);
+    report_table_text(table, text);
+    status = report_table_write(table, REPORT_CSV, cli->out, err);
+    report_table_destroy(table);
+    return status;
+}
+
 static cs_status print_json(const cli_context *cli, const report_design *design,
                             const search_problem *problem, const char *text, cs_error *err)
 {
@@ -32,6 +57,8 @@ static cs_status emit(const cli_context *cli, const search_problem *problem,
         status = cs_fail(err, CS_ENOMEM, "out of memory");
     if (status == CS_OK && cli->args.format == REPORT_JSON)
         status = print_json(cli, design, problem, text, err);
+    else if (status == CS_OK && cli->args.format == REPORT_CSV)
+        status = print_csv(cli, design, text, err);
     else if (status == CS_OK)
         fputs(text, cli->out);
     free(text);
@@ -60,14 +87,6 @@ done:
     search_study_close(study);
     return status;
 }
-
-static const report_column dictionary[] = {
-    {"trial", "", REPORT_INTEGER, CS_DIMENSIONLESS, "the design"},
-    {"target", "", REPORT_TEXT, CS_DIMENSIONLESS, "the program"},
-    {"text", "", REPORT_TEXT, CS_DIMENSIONLESS,
-     "its arguments; what it cannot express stands in comments \"# field = value\""},
-    {NULL, NULL, REPORT_TEXT, CS_DIMENSIONLESS, NULL},
-};
 
 const cli_command cli_emit = {
     .name = "emit",

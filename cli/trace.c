@@ -280,7 +280,8 @@ const cli_command cli_trace = {
     .summary = "Chakra traces: info, simulate, convert, export",
     .usage = "info TRACE | simulate TRACE --network N.yml --system S.json | convert TRACE --out "
              "PREFIX | export PSA [--set K=V]... --out DIR",
-    .example = "cosmic-search trace info traces/generated",
+    .example = "cosmic-search trace export configs/psa/llama3-70b-fsdp8.yaml "
+               "--set workload.sharding=weights --out results/traces",
     .options =
         "schema control groups job-ranks passes strict out force network system model "
         "streams slow-rank slow-factor link no-fold timeline ranks set fix workload granularity",

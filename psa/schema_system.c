@@ -174,7 +174,7 @@ static cs_status unknown_root_key(psa_schema *schema, const cs_doc *doc, const c
 
 static cs_status read_device(psa_schema *schema, cs_error *err)
 {
-    static const char *const others[] = {"device", "name", "source", "kernels", DEVICE_STACK};
+    static const char *const others[] = {"device", "name", "source", DEVICE_STACK};
     cs_status status;
     const cs_node *root = cs_doc_root(schema->device), *node;
     int64_t version;

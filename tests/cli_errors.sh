@@ -164,4 +164,9 @@ checks=$((checks + 3))
 "$cli" trials kept/study.db -f csv | head -n 1 >.out
 [ "${PIPESTATUS[0]}" = 0 ] || fail "| head: exit ${PIPESTATUS[0]}"
 
+# A key of a device that nothing reads is refused where it stands.
+sed 's,\.\./devices/[a-z0-9-]*,device-kernels,' configs/systems/ring-8.yaml >system-kernels.yaml
+{ cat "configs/devices/$(sed -n 's,.*\.\./devices/,,p' configs/systems/ring-8.yaml)"; echo 'kernels: nothing.csv'; } >device-kernels.yaml
+expect_error 2 'device-kernels.yaml:[0-9]+:1: .*unknown field .kernels.' collective --system system-kernels.yaml --type all_reduce --bytes 1MiB
+
 finish

@@ -116,6 +116,9 @@ expect 0 'elasticity' explain s.db
 expect 0 'second - first' explain s.db --top 2
 expect 0 '"one_change": \[' explain s.db --trial 1 -f json
 expect_error 2 'no trial 101' explain s.db --trial 101
+expect 0 '^trial,target,text' emit s.db --for megatron -f csv
+expect 0 '^[0-9]+,megatron,' emit s.db --for megatron -f csv
+expect 0 'trace export configs/psa/llama3-70b-fsdp8.yaml' trace --help
 
 # ---- compare ----
 cat >suite.yaml <<YAML
