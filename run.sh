@@ -10,6 +10,7 @@ cd "$(dirname "$0")"
 install_packages $packages
 install_chart_tools
 build build cosmic-search
+say_missing_charts build
 cmp -s build/cosmic-search cosmic-search || cp build/cosmic-search cosmic-search
 exec ./cosmic-search run configs/psa/gpt3-175b-system3.yaml --out results/quickstart --resume \
-    --agent genetic --evaluations 10000 --seed 1
+    --evaluations 10000 --seed 1

@@ -62,3 +62,11 @@ build() {
         exit 1
     }
 }
+
+# say_missing_charts DIR: one line where the program in DIR was built without charts, and how to get
+# them.
+say_missing_charts() {
+    [ -s "$1/web/missing.txt" ] || return 0
+    echo "Reports will have tables in place of charts: $(cat "$1/web/missing.txt")." \
+        "To get them: make node and npm with its registry reachable, rm -r $1/web, and run again." >&2
+}

@@ -162,10 +162,14 @@ static change best_value(const search_problem *problem, const search_trial *tria
 
     for (int32_t v = 0; v < psa_space_card(problem->space, var); v++) {
         search_trial tried = {.id = 0};
+        char text[sizeof best.change];
         memcpy(point, trial->point, n_vars * sizeof *point);
         point[var] = v;
         psa_space_canonicalize(problem->space, point);
         if (v == trial->point[var] || !psa_space_valid(problem->space, point))
+            continue;
+        changed_knobs(problem->space, trial->point, point, text, sizeof text);
+        if (text[0] == '\0') /* only knobs without effect differ: the same design */
             continue;
         search_evaluate(problem, point, scratch, &tried);
         if (tried.status != SEARCH_FEASIBLE)
@@ -175,7 +179,7 @@ static change best_value(const search_problem *problem, const search_trial *tria
             continue;
         best.objective = tried.objective[0];
         best.ratio = tried.objective[0] / trial->objective[0];
-        changed_knobs(problem->space, trial->point, point, best.change, sizeof best.change);
+        memcpy(best.change, text, sizeof text);
     }
     return best;
 }

@@ -116,6 +116,17 @@ expect 0 'elasticity' explain s.db
 expect 0 'second - first' explain s.db --top 2
 expect 0 '"one_change": \[' explain s.db --trial 1 -f json
 expect_error 2 'no trial 101' explain s.db --trial 101
+# A knob without effect has no other value that is another design.
+"$cli" explain s.db --top 3 -f json | grep -q '"change": ""' && fail "explain: an empty change"
+# A build without charts says so in one line and goes on; one with them says nothing.
+mkdir -p built/web
+printf 'npm failed' >built/web/missing.txt
+(set -eu && . "$root/.ci/setup.sh" && say_missing_charts built) 2>said ||
+    fail "missing charts end the run"
+[ "$(wc -l <said)" = 1 ] && grep -q 'npm failed.*To get them' said || fail "missing charts: $(cat said)"
+: >built/web/missing.txt
+(. "$root/.ci/setup.sh" && say_missing_charts built) 2>said
+[ -s said ] && fail "charts are there: $(cat said)"
 expect 0 '^trial,target,text' emit s.db --for megatron -f csv
 expect 0 '^[0-9]+,megatron,' emit s.db --for megatron -f csv
 expect 0 'trace export configs/psa/llama3-70b-fsdp8.yaml' trace --help
