@@ -224,10 +224,13 @@ static cs_status read_score(server *s, const cs_json *result, agent_score *score
 {
     const search_problem *p = s->problem;
     const cs_json *list = cs_json_get(result, "objectives");
+    const cs_json *given = cs_json_get(result, "violation");
     double violation = 0.0;
 
     *score = (agent_score){.outcome = AGENT_FEASIBLE};
-    (void)cs_json_get_real(cs_json_get(result, "violation"), &violation);
+    if (given != NULL &&
+        (!cs_json_get_real(given, &violation) || !isfinite(violation) || violation < 0.0))
+        return cs_fail(err, CS_EINVAL, "\"violation\" must be a number, 0 or more");
     if (violation > 0.0) {
         score->outcome = AGENT_INFEASIBLE;
         score->violation = violation;

@@ -329,7 +329,9 @@ static cs_status read_lines(csv *c, FILE *file, char *line, search__warm *warm, 
             warm->refused++;
         }
     }
-    if (c->line == 0)
+    if (ferror(file))
+        status = cs_fail(err, CS_EIO, "%s: %s", c->path, strerror(errno));
+    else if (c->line == 0)
         status = cs_fail(err, CS_EPARSE, "%s:1: the file is empty", c->path);
 done:
     return status;

@@ -228,9 +228,13 @@ static void test_asking_an_agent_and_telling_it(void **state)
         "{\"cmd\":\"tell\",\"results\":[{\"objectives\":[1.5]},{\"violation\":0.5}]}",
         "{\"cmd\":\"ask\"}",
         "{\"cmd\":\"tell\",\"results\":[{\"objectives\":[]},{\"violation\":0.5}]}",
+        "{\"cmd\":\"tell\",\"results\":[{\"objectives\":[1]},{\"violation\":\"0.5\",\"objectives\":"
+        "[1]}]}",
+        "{\"cmd\":\"tell\",\"results\":[{\"objectives\":[1]},{\"violation\":-1,\"objectives\":[1]}]"
+        "}",
         "{\"cmd\":\"tell\"}", /* evaluated here */
     };
-    static const bool ok[] = {true, false, true, true, false, true};
+    static const bool ok[] = {true, false, true, true, false, false, false, true};
     const search_serve_options options = {
         .agent = fx_agent("random"), .params = params, .n_params = 1, .seed = 4, .jobs = 1};
     talk t = {.request = requests, .n = CS_COUNT(requests)};

@@ -306,6 +306,10 @@ static void test_warm_start_from_csv(void **state)
     assert_int_equal(fclose(file), 0);
     assert_int_equal(try_run(options, &err), CS_EPARSE);
     assert_non_null(strstr(err.text, "objective.latency"));
+
+    options.warm_start = "."; /* a folder opens, but cannot be read */
+    assert_int_equal(try_run(options, &err), CS_EIO);
+    assert_non_null(strstr(err.text, "directory"));
 }
 
 int main(void)
