@@ -53,15 +53,13 @@ static cs_status print_people(const cli_context *cli, const simulation *s, cs_er
     const report_design design = {cli->args.sets.n == 0 ? "baseline" : "design", &s->config,
                                   &s->trial};
     cs_status status = CS_OK;
-    char sentence[512], reason[SEARCH_REASON_BYTES];
+    char sentence[512];
 
     CS_TRY(report_designs(&s->problem, &design, 1, cli->out, err));
     fputc('\n', cli->out);
     CS_TRY(report_breakdown(&s->problem, &design, cli->out, err));
     report_limit_sentence(&s->problem, &design, sentence, sizeof sentence);
     fprintf(cli->out, "\n%s\n", sentence);
-    if (s->trial.status == SEARCH_INFEASIBLE)
-        fprintf(cli->out, "Infeasible: %s\n", search_trial_reason(&s->trial, reason));
 done:
     return status;
 }
@@ -104,8 +102,10 @@ static cs_status print_json(const cli_context *cli, const simulation *s, cs_erro
     return cli_print_json(cli, object, err);
 }
 
+/* A design that does not fit is shown whole, and then said to be infeasible, by how much. */
 static cs_status run_simulate(cli_context *cli, cs_error *err)
 {
+    char reason[SEARCH_REASON_BYTES];
     simulation s = {0};
     cs_status status = CS_OK;
 
@@ -128,6 +128,9 @@ static cs_status run_simulate(cli_context *cli, cs_error *err)
         CS_TRY(print_csv(cli, &s, err));
     else
         CS_TRY(print_people(cli, &s, err));
+    if (s.trial.status == SEARCH_INFEASIBLE)
+        status = cs_fail(err, CS_EINFEASIBLE, "the design is not feasible: %s",
+                         search_trial_reason(&s.trial, reason));
 done:
     sim_scratch_destroy(s.scratch);
     search_problem_fini(&s.problem);

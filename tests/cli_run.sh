@@ -39,6 +39,11 @@ expect 0 '"flops_forward_backward": 2204412785197056' model configs/models/gpt3-
 expect 0 '70,553,706,496 parameters' model configs/models/llama3-70b.yaml
 expect 0 'latency' simulate "$full"
 expect 0 '"latency_s": [0-9.e+-]+' simulate "$full" -f json
+# What does not fit is shown and named, by how much, with the exit code of "no feasible design".
+for format in table json csv; do
+    expect 3 'not feasible: memory: .* of 24 GB, .* over on stage 1' simulate configs/psa/gpt3-175b-system3.yaml \
+        --set workload.sharding=none --set workload.recompute=none -f $format
+done
 expect 0 '^latency_s,[0-9.e+-]+' simulate "$full" -f csv
 expect 0 'waits|compute' simulate "$psa" --timeline t.json
 [ -s t.json ] || fail "no timeline"
