@@ -165,6 +165,10 @@ CS_MUST_USE cs_status psa_schema_check(const psa_schema *schema, const void *con
 /* Number of written and implied constraints, their text and origin (for describe). */
 size_t psa_schema_n_constraints(const psa_schema *schema);
 const char *psa_schema_constraint_text(const psa_schema *schema, size_t i, bool *implied);
+/* For a result that the workloads at hand do not have: CS_ESCHEMA at the first constraint or
+ * objective of the PSA that mentions it, with `why`; CS_OK when none does. */
+CS_MUST_USE cs_status psa_schema_refuse_result(const psa_schema *schema, const char *name,
+                                               const char *why, cs_error *err);
 /* Whether constraint i mentions a result: a limit, which decides feasible and not valid. */
 bool psa_schema_constraint_is_limit(const psa_schema *schema, size_t i);
 

@@ -152,8 +152,8 @@ done:
     return status;
 }
 
-/* Whether what the user wrote mentions a result. */
-static bool user_mentions(const psa_schema *schema, const char *name)
+/* Where the user's constraints or objectives first mention a result; NULL: nowhere. */
+static const cs_node *mention(const psa_schema *schema, const char *name)
 {
     for (size_t r = 0; r < schema->tables->n_results; r++) {
         if (strcmp(schema->tables->results[r].name, name) != 0)
@@ -162,12 +162,20 @@ static bool user_mentions(const psa_schema *schema, const char *name)
             for (size_t p = 0; !schema->constraint[i].implied && p < schema->constraint[i].n_parts;
                  p++)
                 if (psa__mentions(schema->constraint[i].part[p].node, PSA__RESULT, (int32_t)r))
-                    return true;
+                    return schema->constraint[i].node;
         for (size_t i = 0; i < schema->n_objectives; i++)
             if (psa__mentions(schema->objective[i].root, PSA__RESULT, (int32_t)r))
-                return true;
+                return schema->objective[i].node;
     }
-    return false;
+    return NULL;
+}
+
+cs_status psa_schema_refuse_result(const psa_schema *schema, const char *name, const char *why,
+                                   cs_error *err)
+{
+    const cs_node *at = mention(schema, name);
+
+    return at == NULL ? CS_OK : cs_doc_fail(schema->doc, at, err, "%s: %s", name, why);
 }
 
 static bool is_relaxed(const psa_schema *schema, const char *by)
@@ -175,7 +183,7 @@ static bool is_relaxed(const psa_schema *schema, const char *by)
     if (by == NULL)
         return false;
     if (by[0] == '?')
-        return !user_mentions(schema, by + 1);
+        return mention(schema, by + 1) == NULL;
     for (size_t i = 0; i < PSA__N_SWITCHES; i++) {
         if (strcmp(by, psa__switch_names[i]) == 0)
             return schema->on[i];

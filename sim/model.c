@@ -57,6 +57,27 @@ static sim_aggregate aggregate_of(const char *name)
     return strcmp(name, "mean") == 0 ? SIM_MEAN : strcmp(name, "max") == 0 ? SIM_MAX : SIM_SUM;
 }
 
+/* Results that only some kinds of workload have. */
+static cs_status check_results(const sim_model *model, const psa_schema *schema, cs_error *err)
+{
+    cs_status status = CS_OK;
+    bool prefill = false, decode = false;
+
+    for (size_t i = 0; i < model->n_workloads; i++) {
+        const wl_mode mode = model->workloads[i].mode;
+        prefill = prefill || mode == WL_PREFILL || mode == WL_SERVE;
+        decode = decode || mode == WL_DECODE || mode == WL_SERVE;
+    }
+    if (!prefill)
+        CS_TRY(psa_schema_refuse_result(schema, "ttft", "needs a workload of mode serve or prefill",
+                                        err));
+    if (!decode)
+        CS_TRY(psa_schema_refuse_result(schema, "tpot", "needs a workload of mode serve or decode",
+                                        err));
+done:
+    return status;
+}
+
 cs_status sim_model_create(psa_schema *schema, sim_model **out, cs_error *err)
 {
     cs_status status = CS_OK;
@@ -72,6 +93,7 @@ cs_status sim_model_create(psa_schema *schema, sim_model **out, cs_error *err)
     }
     for (size_t i = 0; i < n; i++)
         CS_TRY(load_workload(model, schema, i, err));
+    CS_TRY(check_results(model, schema, err));
     model->n_dims = psa_schema_n_dims(schema);
     model->aggregate = aggregate_of(psa_schema_aggregate(schema));
     model->prices = psa_schema_prices(schema);

@@ -43,6 +43,12 @@ expect_error 2 'unknown command xyzzy|neither' help xyzzy
 expect_error 2 'there are workload' describe configs/psa/gpt3-13b-system1.yaml --stack nothing
 expect_error 2 'contradicts' describe configs/psa/gpt3-13b-system1.yaml --fix workload.dp=2 --fix workload.dp=4
 
+# ---- results that the workload does not have ----
+sed "s|\.\./|configs/|g; s/^constraints:/&\n  - \"ttft <= 200 ms\"/" configs/psa/gpt3-13b-system1.yaml >ttft.yaml
+expect_error 2 'ttft.yaml:29:5: ttft: needs a workload of mode serve or prefill' describe ttft.yaml
+sed 's|\.\./|configs/|g; s/{minimize: latency}/{minimize: "latency + tpot"}/' configs/psa/gpt3-13b-system1.yaml >tpot.yaml
+expect_error 2 'tpot.yaml:33:34: tpot: needs a workload of mode serve or decode' run tpot.yaml --objective latency
+
 # ---- files ----
 expect_error 2 'missing.yaml.*(no such file|No such file)' run missing.yaml
 expect_error 2 'missing.yaml' describe missing.yaml
